@@ -49,6 +49,10 @@ class Depends:
         self.make = make
 
 
+class _CurrentContext:
+    """The default of a parameter that a framework fills in."""
+
+
 class Contexts(unittest.TestCase):
     """Only what the model gave is sent."""
 
@@ -64,6 +68,7 @@ class Contexts(unittest.TestCase):
         def annotated(q: str, state: Annotated[dict[str, str], InjectedState]) -> None: ...
         def instance(q: str, state: Annotated[dict[str, str], InjectedState()]) -> None: ...
         def default(q: str, db: Any = Depends(lambda: SECRET)) -> None: ...  # noqa: B008
+        def current(q: str, state: Any = _CurrentContext()) -> None: ...  # noqa: B008
         def unannotated(context, q):  # type: ignore[no-untyped-def]
             ...
 
@@ -76,6 +81,7 @@ class Contexts(unittest.TestCase):
             (annotated, ("x", {"dsn": SECRET})),
             (instance, ("x", {"dsn": SECRET})),
             (default, ("x",)),
+            (current, ("x",)),
             (unannotated, (context, "x")),
         ]
         for function, args in contexts:

@@ -47,7 +47,7 @@ _CONTEXTS = {
     "ToolRuntime",
 }
 # Markers in annotations and defaults of parameters that a framework fills in.
-_INJECTED = re.compile(r"^(Injected\w*|Depends|Current\w+|FromDI|Inject)$")
+_INJECTED = re.compile(r"^_*(Injected\w*|Inject|Depends|Current\w+)$")
 
 
 class _Unset:

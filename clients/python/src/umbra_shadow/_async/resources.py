@@ -189,8 +189,8 @@ class AsyncFindings(_Resource):
 
     def stream(
         self,
-        *,
         after: str | None = None,
+        *,
         shadow: str | None = None,
         agent: str | None = None,
         severity: Severity | None = None,
@@ -296,7 +296,7 @@ class AsyncApprovals(_Resource):
         """Denies a call. Needs a key of the scope ``admin``."""
         return await self._answer(approval_id, "deny", reason)
 
-    async def wait(self, approval_id: str, *, timeout: float) -> models.Approval:
+    async def wait(self, approval_id: str, timeout: float) -> models.Approval:
         """Waits until a person has answered, ``timeout`` seconds at most; then ``state`` may still be ``pending``."""
         until = time.monotonic() + timeout
         pause = FIRST_PAUSE

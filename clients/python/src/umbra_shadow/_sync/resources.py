@@ -190,8 +190,8 @@ class Findings(_Resource):
 
     def stream(
         self,
-        *,
         after: str | None = None,
+        *,
         shadow: str | None = None,
         agent: str | None = None,
         severity: Severity | None = None,
@@ -297,7 +297,7 @@ class Approvals(_Resource):
         """Denies a call. Needs a key of the scope ``admin``."""
         return self._answer(approval_id, "deny", reason)
 
-    def wait(self, approval_id: str, *, timeout: float) -> models.Approval:
+    def wait(self, approval_id: str, timeout: float) -> models.Approval:
         """Waits until a person has answered, ``timeout`` seconds at most; then ``state`` may still be ``pending``."""
         until = time.monotonic() + timeout
         pause = FIRST_PAUSE
