@@ -16,7 +16,7 @@ class Fake(Case):
     def mail_is_off(self, at: Any) -> Any:
         return ("block", "mail is off") if at.calls("send_*") else None
 
-    async def test_it_has_the_same_public_face(self) -> None:
+    async def test_fake_has_the_methods_of_the_sidecar(self) -> None:
         names = [name for name in vars(AsyncSidecar) if not name.startswith("_")]
         self.assertGreater(len(names), 10)
         for name in [*names, "__aenter__", "__aexit__"]:
@@ -88,7 +88,7 @@ class Fake(Case):
             with self.assertRaisesRegex(TypeError, "the rule wrong_rule returns allow, warn or block"):
                 await s.guard(DROP)
 
-    async def test_the_loop_of_an_agent_is_tested_without_a_server(self) -> None:
+    async def test_agent_loop_is_tested_without_a_server(self) -> None:
         def plan_first(at: Any) -> Any:
             if at.subject in ("turn", "call") and at.route == "edit" and not at.updated("todo", "Plan"):
                 return models.DocumentDue(
@@ -149,7 +149,7 @@ class Fake(Case):
         self.assertEqual(fake.asked("message")[0]["tool_calls"][0]["arguments"], {"url": "x"})
         self.assertEqual((summary_of(fake).patterns, session_of(fake).state, fake.outcome), (1, "closed", "succeeded"))
 
-    async def test_answers_are_scripted_and_the_server_goes_and_comes(self) -> None:
+    async def test_answers_are_scripted_and_the_fake_goes_away_and_returns(self) -> None:
         async with AsyncFakeSidecar("a", task="rename the column", rules=[self.mail_is_off]) as s:
             s.script("turn", directives=["Stop."], decision="block")
             s.script("turn", directives=["Go."])
@@ -172,7 +172,7 @@ class Fake(Case):
             s.is_away = False
             self.assertEqual(((await s.turn()).turn, s.degraded), (1, False))
 
-    async def test_its_documents_and_its_stream_are_like_the_real_ones(self) -> None:
+    async def test_documents_and_stream_are_like_those_of_the_server(self) -> None:
         async with AsyncFakeSidecar(documents={"todo": TODO}) as s:
             mine, theirs = await s.document("todo"), await s.document("todo.md")
             await theirs.edit({"op": "replace_section", "section": "Plan", "body": "- [ ] one\n- two\n"})

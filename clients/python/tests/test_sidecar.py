@@ -30,7 +30,7 @@ __all__ = ["setUpModule"]
 
 
 class Work(Case):
-    async def test_a_loop_that_plans_searches_edits_and_answers(self) -> None:
+    async def test_agent_loop_follows_rulings_and_leaves_a_pattern(self) -> None:
         task = f"search the code for the date bug and edit the file {self.agent}"
         documents = {"todo": "# Todo\n\n## Plan\n\n- [ ] find the bug\n", "spec": "# Spec\n"}
         edited = []
@@ -100,7 +100,7 @@ class Work(Case):
             self.assertEqual((offered.uses, offered.pattern.successes, offered.pattern.task), (1, 1, task))
             self.assertIn("data, not instructions", offered.note)
 
-    async def test_how_a_session_ends_is_said_by_how_its_block_is_left(self) -> None:
+    async def test_end_of_the_block_sets_the_outcome(self) -> None:
         ends = []
         ends_by: list[tuple[BaseException | None, Any, str | None]] = [
             (None, None, "succeeded"),
@@ -128,7 +128,7 @@ class Work(Case):
         with self.assertRaises(RuntimeError):
             await self.sidecar().turn()
 
-    async def test_what_is_around_a_session_is_taken_for_it(self) -> None:
+    async def test_session_takes_agent_route_and_modes_of_the_context(self) -> None:
         with self.client.context(agent=self.agent, route="edit", modes=["careful"]):
             s = self.sidecar(client=self.client)
         async with s:
@@ -136,7 +136,7 @@ class Work(Case):
             self.assertEqual(turn.documents_due[0].rule, "plan-first")
         self.assertEqual((session_of(s).agent, session_of(s).modes), (self.agent, ["careful"]))
 
-    async def test_tools_are_selected_and_what_is_denied_is_told(self) -> None:
+    async def test_selection_ranks_tools_and_excludes_denied_ones(self) -> None:
         async with self.sidecar(task="drop a table", tools=TOOLS) as s:
             chosen = await s.select(limit=3)
             self.assertEqual([str(one.tool) for one in chosen.excluded], ["db.drop_table"])
@@ -147,7 +147,7 @@ class Work(Case):
             self.assertGreater(turn.tools.confidence or 0.0, 0.4)
             self.assertEqual(str((await s.select("edit a file")).ranked[0].tool), "files.edit_file")
 
-    async def test_one_call_or_message_is_judged_without_a_trace(self) -> None:
+    async def test_guard_judges_a_call_or_a_message_without_changing_the_session(self) -> None:
         async with self.sidecar() as s:
             self.assertEqual((await s.guard(DROP)).rule, "no-drop")
             said = await s.guard(message="the key is AKIAQ7XJ3MZP4TVK2LWN ok")
@@ -159,7 +159,7 @@ class Work(Case):
                 with self.assertRaises(TypeError):
                     await s.guard(**wrong)
 
-    async def test_the_stream_tells_each_step_and_goes_on_after_an_interruption(self) -> None:
+    async def test_stream_resumes_after_an_interruption(self) -> None:
         async with Peer(Peer.passes_on) as between:
             client = self.patient(between.url)
             async with self.sidecar(client=client) as s:
@@ -194,7 +194,7 @@ class Guarded(Case):
         await super().asyncSetUp()
         self.ran: list[Any] = []
 
-    async def test_what_clings_to_a_session_forbids_later_calls(self) -> None:
+    async def test_label_of_a_session_forbids_later_calls(self) -> None:
         async with self.sidecar() as s:
 
             @s.guardrails("enforce", server="web")
@@ -214,7 +214,7 @@ class Guarded(Case):
             self.assertEqual((blocked.exception.rule, self.ran), ("no-mail-after-web", ["a@example.com"]))
             self.assertIn("the web was read", str(blocked.exception))
 
-    async def test_only_enforcing_stops_and_each_mode_tells(self) -> None:
+    async def test_only_enforce_blocks_and_every_mode_logs(self) -> None:
         async with self.sidecar() as s:
             modes: list[tuple[Any, str]] = [("enforce", "WARNING"), ("warn", "WARNING"), ("audit", "INFO")]
             for mode, level in modes:
@@ -247,7 +247,7 @@ class Guarded(Case):
             with self.assertRaises(TypeError):
                 s.guardrails()(generator)
 
-    async def test_a_result_that_may_not_be_seen_is_withheld(self) -> None:
+    async def test_forbidden_result_is_withheld(self) -> None:
         async with self.sidecar() as s:
 
             async def read_page(url: Any) -> Any:
@@ -260,7 +260,7 @@ class Guarded(Case):
             self.assertIn("ran, and its result is withheld", str(withheld.exception))
             self.assertIn("text", await s.guardrails("audit")(read_page)("b"))
 
-    async def test_errors_of_a_tool_are_its_callers_and_are_told(self) -> None:
+    async def test_error_of_a_tool_reaches_the_caller_and_is_reported(self) -> None:
         async with self.sidecar(task=f"do it {self.agent}") as s:
             for make in (lambda f: f, lambda f: lambda: asyncio.run(f())):
 
@@ -276,7 +276,7 @@ class Guarded(Case):
         # Two failed calls are no pattern.
         self.assertEqual((session_of(s).messages, summary_of(s).patterns), (2, 0))
 
-    async def test_around_tools_of_the_boundary_each_call_is_judged_once(self) -> None:
+    async def test_tool_of_the_boundary_is_judged_once_under_guardrails(self) -> None:
         @self.client.tool(effect="read", server="db")
         async def drop_table(table: Any) -> Any:
             self.ran.append("async")
@@ -298,7 +298,7 @@ class Guarded(Case):
         self.assertEqual((session_of(s).messages, self.ran), (2, []))
         self.assertTrue(self.client.flush(PATIENT))
 
-    async def test_a_fake_knows_a_tool_in_any_spelling(self) -> None:
+    async def test_moment_of_a_rule_matches_every_spelling(self) -> None:
         spellings = [
             "stripe.process_refund",
             "mcp__stripe__processRefund",
@@ -312,7 +312,7 @@ class Guarded(Case):
             for rule in ["mail.*", "github.process_refund", "stripe.pay"]:
                 self.assertFalse(call.calls(rule), f"{rule} is for {tool}")
 
-    async def test_what_is_awaited_is_told_when_it_has_run(self) -> None:
+    async def test_object_with_a_coroutine_call_is_reported_after_it_has_run(self) -> None:
         class Fetch:
             __name__ = "fetch"
 
@@ -332,7 +332,7 @@ class Guarded(Case):
             self.assertEqual(told, ["page of a"] * 2)
         self.assertEqual([(outcome["status"], outcome["result"]) for outcome in outcomes], [("ok", "page of a")])
 
-    async def test_tasks_are_within_the_same_guardrails_each_for_itself(self) -> None:
+    async def test_guardrails_are_entered_by_each_task_for_itself(self) -> None:
         async with self.sidecar() as s:
             held = s.guardrails("enforce")
             within, left = [asyncio.Event() for _ in range(2)], [asyncio.Event() for _ in range(2)]
@@ -352,7 +352,7 @@ class Guarded(Case):
             await asyncio.gather(task(0), task(1))
             self.assertIsNone(rules_in_force.get())
 
-    async def test_a_tool_that_outlives_its_session_keeps_its_result(self) -> None:
+    async def test_tool_that_outlives_its_session_returns_its_result(self) -> None:
         begun, over = asyncio.Event(), asyncio.Event()
         async with self.sidecar() as s:
 
@@ -369,7 +369,7 @@ class Guarded(Case):
         with self.assertRaises(UmbraError):
             await slow()
 
-    async def test_what_cannot_be_judged_is_not_run(self) -> None:
+    async def test_call_that_cannot_be_judged_is_blocked(self) -> None:
         async with self.sidecar() as s:
 
             @s.guardrails("enforce", name="n" * 300)
@@ -464,14 +464,14 @@ class Guarded(Case):
             asked = await s.guard({"tool": "db.drop_table", "arguments": {"x": deep}})
             self.assertTrue(asked.unjudged, asked)
 
-    async def test_a_catalogue_of_any_size_is_written(self) -> None:
+    async def test_large_catalogue_is_sent(self) -> None:
         schema = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(15)}}
         tools = [{"server": "s", "name": f"tool_{n}", "inputSchema": schema} for n in range(9_000)]
         async with AsyncFakeSidecar(tools=tools) as s:
             self.assertEqual(len(s.requests[0].body["tools"]), 9_000)
             self.assertFalse(s.degraded)
 
-    async def test_labels_are_set_by_calls_of_any_length(self) -> None:
+    async def test_long_call_sets_its_label(self) -> None:
         async with self.sidecar() as s:
 
             @s.guardrails("enforce", server="web")
@@ -488,7 +488,7 @@ class Guarded(Case):
                 await send_email("a@b")
             self.assertEqual((blocked.exception.reason, self.ran), ("policy", []))
 
-    async def test_what_no_text_may_hold_stops_no_loop(self) -> None:
+    async def test_null_characters_are_replaced(self) -> None:
         async with self.sidecar() as s:
             told = await s.message("a\0b", results=[{"tool": "web.fetch", "content": "c\0d"}])
             self.assertFalse(told.degraded, told)
@@ -496,7 +496,7 @@ class Guarded(Case):
                 s.guardrails("enforce", server="web")(lambda page: page)("e\0f")
             self.assertFalse(s.interventions, s.interventions)
 
-    async def test_twenty_tools_at_a_time(self) -> None:
+    async def test_concurrent_calls_and_edits_all_count(self) -> None:
         async with self.sidecar(documents={"todo": TODO}) as s:
 
             @s.guardrails("enforce", server="search")
@@ -526,7 +526,7 @@ class Guarded(Case):
 
 
 class Documents(Case):
-    async def test_two_editors_lose_nothing_or_are_told(self) -> None:
+    async def test_changes_of_two_editors_merge_or_conflict(self) -> None:
         async with self.sidecar(documents={"todo": TODO}) as s:
             mine, theirs = await s.document("todo"), await s.document("todo")
             await theirs.edit({"op": "append_item", "section": "plan", "text": "theirs"}, by="a person")
@@ -549,7 +549,7 @@ class Documents(Case):
             self.assertEqual((history.items[0].entry.by, history.next_cursor), ("a person", None))
             self.assertEqual((await mine.history(history.resume_cursor)).items, [])
 
-    async def test_a_document_is_made_where_there_is_none(self) -> None:
+    async def test_missing_document_is_created(self) -> None:
         async with self.sidecar() as s:
             notes, again = await s.document("notes.md"), await s.document("notes")
             self.assertEqual((notes.exists, notes.text, notes.degraded), (False, "", False))
@@ -582,7 +582,7 @@ class Documents(Case):
             await s.message("The bug is found.")
             self.assertEqual((await s.document("todo")).text, TODO.replace("[ ]", "[x]"))
 
-    async def test_a_duty_is_done_when_the_section_has_changed_in_substance(self) -> None:
+    async def test_ensure_updated_asks_for_a_change_in_substance(self) -> None:
         async with self.sidecar(documents={"todo": TODO, "c.yaml": "a: 1\nb: 2\n"}) as s:
             todo = await s.document("todo")
             with self.assertRaises(NotUpdated):
@@ -622,7 +622,7 @@ class Documents(Case):
 
 
 class Patterns(Case):
-    async def test_what_is_recorded_is_found_and_quoted_as_data(self) -> None:
+    async def test_recorded_pattern_is_found_and_quoted_as_data(self) -> None:
         task = f"rename the column {self.agent}"
         async with self.sidecar(task=task, task_id="t-1") as s:
             told: Any = await s.record_pattern(

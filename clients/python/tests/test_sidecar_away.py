@@ -114,7 +114,7 @@ class Away(Case):
             async for said in s.stream():
                 yield said
 
-    async def test_nobody_listens(self) -> None:
+    async def test_refused_connection_degrades_every_answer(self) -> None:
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             client = self.quick(f"http://127.0.0.1:{taken.getsockname()[1]}")
@@ -127,7 +127,7 @@ class Away(Case):
             async with self.sidecar(client=self.patient("http://no-such-host.invalid"), deadline=1.0) as s:
                 self.assertTrue(s.degraded)
 
-    async def test_it_accepts_and_never_answers(self) -> None:
+    async def test_hanging_server_is_left_alone_after_three_faults(self) -> None:
         for behave in (Peer.hangs, Peer.trickles):
             async with Peer(behave) as peer, self.soon():
                 client = self.quick(peer.url)
@@ -143,7 +143,7 @@ class Away(Case):
                         await asyncio.gather(*(s.search_patterns("x") for _ in range(20)))
                     self.assertLessEqual(peer.accepted - before, 1)
 
-    async def test_a_tool_that_is_no_coroutine_waits_no_longer_either(self) -> None:
+    async def test_plain_function_keeps_to_the_deadline(self) -> None:
         for behave in (Peer.hangs, Peer.trickles):
             async with Peer(behave) as peer:
                 async with self.sidecar(client=self.quick(peer.url)) as s:
@@ -151,7 +151,7 @@ class Away(Case):
                     async with self.soon():
                         self.assertEqual(await asyncio.to_thread(tool), "ran")
 
-    async def test_it_answers_what_is_no_answer(self) -> None:
+    async def test_unusable_answers_degrade(self) -> None:
         for behave in [
             answers(200, b"not json"),
             answers(200, b"[]"),
@@ -175,19 +175,19 @@ class Away(Case):
                 self.assertEqual((s.id, (await s.turn(planned_calls=[DROP])).decisions[0].decision), ("ses_1", "allow"))
                 self.assertFalse((await s.guard(DROP)).blocked)
 
-    async def test_a_stream_that_is_refused_ends(self) -> None:
+    async def test_refused_stream_ends(self) -> None:
         async with self.sidecar() as s:
             attached, s.id = s.id, "ses_00000000000000000000000000"
             self.assertEqual([said async for said in self.stream(s)], [])
             s.id, s._lost = attached, None
 
-    async def test_who_is_strict_is_told(self) -> None:
+    async def test_strict_session_raises_unavailable(self) -> None:
         async with Peer(Peer.hangs) as peer:
             with self.assertRaises(Unavailable):
                 async with self.sidecar(client=self.quick(peer.url), strict=True):
                     self.fail("it began")
 
-    async def test_it_is_cut_off_midway_and_comes_back(self) -> None:
+    async def test_session_goes_on_after_an_outage(self) -> None:
         async with Peer(Peer.passes_on) as between:
             client = self.patient(between.url)
             async with self.sidecar(client=client, documents={"todo": TODO}) as s:
@@ -206,7 +206,7 @@ class Away(Case):
                 self.assertTrue((await todo.edit({"op": "append_text", "text": "x"})).stored)
             self.assertFalse(summary_of(s).degraded)
 
-    async def test_length_leads_past_no_rule(self) -> None:
+    async def test_long_call_without_an_answer_is_blocked(self) -> None:
         async def resets(self: Any, reader: Any, writer: Any) -> Any:
             await reader.read(65_536)
 
@@ -254,7 +254,7 @@ class Away(Case):
                 await edit_file("c", long)
                 self.assertEqual(ran, ["c"])
 
-    async def test_a_long_result_leaves_its_label_on_a_server_that_is_slow_with_it(self) -> None:
+    async def test_long_result_sets_its_label_on_a_slow_server(self) -> None:
         pages = {"plain": "x" * 60_000, "odd": "\u2028" * 200_000, "short": "x"}
 
         async def is_slow_with_what_is_long(self: Any, reader: Any, writer: Any) -> Any:
@@ -305,7 +305,7 @@ class Away(Case):
                         between.behave = Peer.passes_on
                         between.cut()
 
-    async def test_neither_number_nor_a_busy_loop_leads_past_a_rule(self) -> None:
+    async def test_many_calls_and_a_busy_loop_are_judged(self) -> None:
         told = {**ATTACHED, **RULING}
         at_once, ran = answers(200, json.dumps(told).encode()), []
 
@@ -336,7 +336,7 @@ class Away(Case):
                         self.assertTrue(one is None or isinstance(one, Blocked), one)
                     self.assertEqual(ran, [])
 
-    async def test_who_could_not_attach_is_attached_later(self) -> None:
+    async def test_session_is_attached_later_after_a_failed_attempt(self) -> None:
         async with Peer(answers(503, b"{}")) as between:
             client = self.patient(between.url)
             async with self.sidecar(client=client, documents={"todo": TODO}) as s:
@@ -354,7 +354,7 @@ class Away(Case):
                 self.assertEqual(((await s.document("todo")).text, s.degraded), (TODO, False))
             self.assertEqual(session_of(s).turns, 1)
 
-    async def test_a_session_that_the_server_has_ended_stops_nobody(self) -> None:
+    async def test_ended_session_degrades_and_rules_still_hold(self) -> None:
         async with self.sidecar(tools=TOOLS) as s:
             async with self.client.sidecar(id=s.id) as other:
                 await other.close()
@@ -369,7 +369,7 @@ class Away(Case):
             self.assertEqual(str((await s.select("edit a file")).ranked[0].tool), "files.edit_file")
             self.assertTrue(s.degraded)
 
-    async def test_what_is_wrong_use_is_raised(self) -> None:
+    async def test_wrong_use_raises_api_error(self) -> None:
         with self.assertRaises(APIError) as refused:
             async with self.sidecar(objectives=["no such objective"]):
                 self.fail("it began")
@@ -394,7 +394,7 @@ class Away(Case):
         with self.assertRaises(ValueError):
             self.sidecar(deadline=0)
 
-    async def test_who_is_cancelled_is_not_held_up(self) -> None:
+    async def test_cancelled_request_ends_at_once(self) -> None:
         async with Peer(Peer.hangs) as peer:
             client = self.patient(peer.url)
 
@@ -428,7 +428,7 @@ class Away(Case):
                     await task
                 self.assertFalse((await s.turn()).degraded)
 
-    async def test_a_connection_that_is_late_is_not_used_again(self) -> None:
+    async def test_late_answer_is_dropped(self) -> None:
         """Drops an answer that arrives after its request was given up."""
         held = asyncio.Event()
         calls: list[None] = []
@@ -451,7 +451,7 @@ class Away(Case):
 class Own(Case):
     """Tests that lock or kill a server of their own."""
 
-    async def test_a_wrong_key_is_told_and_a_killed_server_stops_nobody(self) -> None:
+    async def test_wrong_key_raises_and_killed_server_degrades(self) -> None:
         create = ("keys", "create", "--name", "t", "--scope", "ingest", "--agent", f"{self.agent}*", "--json")
         server = await asyncio.to_thread(Server, create)
         self.addCleanup(server.end, signal.SIGKILL)
@@ -473,7 +473,7 @@ class Own(Case):
 
     stream = Away.stream
 
-    async def test_an_end_that_nobody_heard_is_told_with_the_next_session(self) -> None:
+    async def test_unreported_end_is_reported_with_the_next_session(self) -> None:
         server = await asyncio.to_thread(Server)
         self.addCleanup(server.end, signal.SIGKILL)
         client = self.patient(server.url)
