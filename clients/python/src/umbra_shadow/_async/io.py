@@ -125,8 +125,10 @@ class Http:
     def _client(self) -> httpx.AsyncClient:
         key = (os.getpid(), asyncio.get_running_loop())
         if key not in self._clients:
-            for known in [known for known in self._clients if known[0] != key[0] or known[1].is_closed()]:
-                del self._clients[known]
+            # Other threads may add clients of their own loops meanwhile.
+            for pid, loop in list(self._clients):
+                if pid != key[0] or loop.is_closed():
+                    self._clients.pop((pid, loop), None)
             self._clients[key] = httpx.AsyncClient(transport=self._transport or self._connecting(), timeout=None)
         return self._clients[key]
 
