@@ -26,7 +26,7 @@ WORDS = [
     (r"\basyncSetUp\b", "setUp"),
     (r"\baddAsyncCleanup\b", "addCleanup"),
     (r"\bis_async = True\b", "is_async = False"),
-    (r"\ban asynchronous\b", "a synchronous"),
+    (r"\b([Aa])n asynchronous\b", r"\1 synchronous"),
     (r"\basynchronous\b", "synchronous"),
 ]
 

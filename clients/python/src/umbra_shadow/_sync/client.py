@@ -35,7 +35,7 @@ M = TypeVar("M", bound=pydantic.BaseModel)
 
 
 class Umbra(ClientBase):
-    """An synchronous client of a server of Umbra, with the identity of an agent::
+    """A synchronous client of a server of Umbra, with the identity of an agent::
 
         with Umbra(agent="writer") as umbra:
             event = umbra.events.post({"output": "The report is written."})
