@@ -140,9 +140,9 @@ class Outages(Case):
             known = umbra.findings.list(agent=self.agent)
             self.assertEqual([one async for one in known], [])
             first = await umbra.events.post(PIPED)
-            stream = umbra.findings.stream(after=known.position, agent=self.agent)
+            stream = umbra.findings.stream(after=known.resume_cursor, agent=self.agent)
             self.assertEqual((await anext(stream)).event_id, first.id)
-            position = stream.position
+            cursor = stream.resume_cursor
             server.stop(signal.SIGKILL)
             with server.revived_by(_requests.Retry, "unanswered"):
                 second = await umbra.events.post(
@@ -151,8 +151,8 @@ class Outages(Case):
             found = await anext(stream)
             self.assertEqual((found.event_id, found.severity), (second.id, "critical"))
             await stream.aclose()
-            # Another program continues at the position that was kept.
-            other = umbra.findings.stream(after=position, agent=self.agent)
+            # Another program continues at the cursor that was kept.
+            other = umbra.findings.stream(after=cursor, agent=self.agent)
             self.assertEqual((await anext(other)).id, found.id)
             await other.aclose()
 
@@ -176,7 +176,7 @@ class Findings(Case):
         known = self.umbra.findings.list(agent=self.agent)
         self.assertEqual([one async for one in known], [])
         event = await self.umbra.events.post(PIPED)
-        stream = self.umbra.findings.stream(after=known.position, agent=self.agent)
+        stream = self.umbra.findings.stream(after=known.resume_cursor, agent=self.agent)
         self.assertEqual((await anext(stream)).event_id, event.id)
         await stream.aclose()
         found = [one async for one in self.umbra.findings.list(agent=self.agent, severity="critical", verified=True)]

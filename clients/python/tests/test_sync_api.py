@@ -141,9 +141,9 @@ class Outages(Case):
             known = umbra.findings.list(agent=self.agent)
             self.assertEqual([one for one in known], [])
             first = umbra.events.post(PIPED)
-            stream = umbra.findings.stream(after=known.position, agent=self.agent)
+            stream = umbra.findings.stream(after=known.resume_cursor, agent=self.agent)
             self.assertEqual((next(stream)).event_id, first.id)
-            position = stream.position
+            cursor = stream.resume_cursor
             server.stop(signal.SIGKILL)
             with server.revived_by(_requests.Retry, "unanswered"):
                 second = umbra.events.post(
@@ -152,8 +152,8 @@ class Outages(Case):
             found = next(stream)
             self.assertEqual((found.event_id, found.severity), (second.id, "critical"))
             stream.close()
-            # Another program continues at the position that was kept.
-            other = umbra.findings.stream(after=position, agent=self.agent)
+            # Another program continues at the cursor that was kept.
+            other = umbra.findings.stream(after=cursor, agent=self.agent)
             self.assertEqual((next(other)).id, found.id)
             other.close()
 
@@ -177,7 +177,7 @@ class Findings(Case):
         known = self.umbra.findings.list(agent=self.agent)
         self.assertEqual([one for one in known], [])
         event = self.umbra.events.post(PIPED)
-        stream = self.umbra.findings.stream(after=known.position, agent=self.agent)
+        stream = self.umbra.findings.stream(after=known.resume_cursor, agent=self.agent)
         self.assertEqual((next(stream)).event_id, event.id)
         stream.close()
         found = [one for one in self.umbra.findings.list(agent=self.agent, severity="critical", verified=True)]

@@ -31,13 +31,13 @@ Time = datetime.datetime | str
 
 
 class AsyncItems(Generic[M]):
-    """Items of a list, page by page. ``position`` is behind the last page that was read: follow from there."""
+    """Items of a list, page by page. ``resume_cursor`` is behind the last page read: follow from there."""
 
     def __init__(
         self, client: AsyncUmbra, kind: type[M], full: str, limit: int | None, params: Mapping[str, Any]
     ) -> None:
         self._client, self._kind, self._full, self._params = client, kind, full, params
-        self.position: str | None = None
+        self.resume_cursor: str | None = None
         """Cursor behind the items so far, for ``after`` of a stream; None before the first page."""
         self._items = self._pages(limit)
 
@@ -54,7 +54,7 @@ class AsyncItems(Generic[M]):
             asked = {**self._params, "cursor": cursor, "limit": PAGE if left is None else min(left, PAGE)}
             answer = await self._client._send(Request("GET", self._full, params=asked, repeatable=True))
             items = answer.body.get("items") or []
-            self.position = answer.body.get("resume_cursor")
+            self.resume_cursor = answer.body.get("resume_cursor")
             for item in items:
                 yield self._client._parsed(self._kind, item)
             left = None if left is None else left - len(items)
@@ -201,13 +201,13 @@ class AsyncFindings(_Resource):
         verified: bool | None = None,
         status: Status | None = None,
     ) -> AsyncFindingStream:
-        """Follows the findings, from now on or behind the position ``after``, until the caller stops.
+        """Follows the findings, from now on or behind the cursor ``after``, until the caller stops.
 
-        ``after`` is the ``position`` of a stream, or of :meth:`list`::
+        ``after`` is the ``resume_cursor`` of a stream, or of :meth:`list`::
 
             stream = umbra.findings.stream(after=saved)
             async for finding in stream:
-                saved = stream.position
+                saved = stream.resume_cursor
 
         Interruptions are bridged: no finding is skipped or repeated. Raises :class:`APIError` for a wrong filter or
         key.
@@ -227,13 +227,13 @@ class AsyncFindings(_Resource):
 
 
 class AsyncFindingStream:
-    """Findings as they come. ``position`` is where the stream stands; ``after=position`` continues it elsewhere."""
+    """Findings as they come. ``resume_cursor`` is where it stands; ``after=resume_cursor`` goes on elsewhere."""
 
     def __init__(self, client: AsyncUmbra, params: Mapping[str, Any], after: str | None) -> None:
         if after is not None and not (after.isascii() and after.isprintable()):
-            raise ValueError(f"after is the position of a stream or a list, not {after!r}")
+            raise ValueError(f"after is the resume_cursor of a stream or a list, not {after!r}")
         self._client, self._params = client, params
-        self.position: str | None = after
+        self.resume_cursor: str | None = after
         """Position behind the last finding that was yielded; None before the stream began."""
         self._findings = self._follow()
 
@@ -250,7 +250,9 @@ class AsyncFindingStream:
     async def _follow(self) -> AsyncGenerator[models.Finding, None]:
         pause = FIRST_PAUSE
         while True:
-            headers = {"Accept": "text/event-stream", **({"Last-Event-ID": self.position} if self.position else {})}
+            headers = {"Accept": "text/event-stream"}
+            if self.resume_cursor:
+                headers["Last-Event-ID"] = self.resume_cursor
             request = Request("GET", path("findings", "stream"), params=self._params, headers=headers)
             try:
                 async with io.aclosing(self._client._http.events(request, self._client.timeout)) as events:
@@ -260,7 +262,7 @@ class AsyncFindingStream:
                                 raise APIError(event.status, event.body)
                             break
                         pause = FIRST_PAUSE
-                        self.position = event.id or self.position
+                        self.resume_cursor = event.id or self.resume_cursor
                         if event.data:
                             yield self._client._parsed(models.Finding, object_of(event.data))
             except NoAnswer as gone:
