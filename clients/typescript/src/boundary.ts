@@ -1,0 +1,274 @@
+/** The execution boundary around tools: each call is decided by the server before it runs. */
+
+import { type CallContext, currentContext, overlaid } from "./context.js";
+import { APIError, ApprovalRequired, Blocked, StubFault, Unavailable } from "./errors.js";
+import { OutcomeReporter } from "./outcomes.js";
+import { environment, processName, randomId } from "./platform.js";
+import { isRecord, type RequestOptions, type Transport } from "./transport.js";
+import type { CallOutcome, DecideBody, Decision, Effect, ToolAnnotations, ToolDescription } from "./types.js";
+import { MOST_MERGED, MOST_VALUES, mergeRehearsed, type RehearsedChanges, toJson } from "./values.js";
+
+/** Description of a tool, for the server and for calls while the server is away. */
+export interface ToolSettings {
+  /** Effect of the tool. It decides about calls while the server cannot be asked; without it, none runs then. */
+  effect?: Effect | undefined;
+  description?: string | undefined;
+  /** JSON Schema of the arguments. */
+  inputSchema?: Record<string, unknown> | undefined;
+  /** JSON Schema of the result, from which the server makes a stub if there is no contract and no stub. */
+  outputSchema?: Record<string, unknown> | undefined;
+  annotations?: ToolAnnotations | undefined;
+}
+
+/** Settings of {@link Umbra.tool}; `stub` is the result in rehearsal, or a function of the same parameters. */
+export interface ToolOptions<P extends unknown[], R> extends ToolSettings {
+  name: string;
+  server?: string | undefined;
+  stub?: R | ((...parameters: P) => R | Promise<R>);
+}
+
+/** One call, for {@link Umbra.run}. */
+export interface ToolCall<R> extends ToolSettings, CallContext {
+  /** The tool, as `server.name` or in two parts. */
+  tool: string | { name: string; server?: string | undefined };
+  /** Arguments by name, as the model gave them. */
+  arguments?: object | undefined;
+  /** Result in rehearsal where the server has no contract: a value, or a function that returns one. */
+  stub?: R | (() => R | Promise<R>);
+  /** Result in rehearsal, whatever the contract says. */
+  stubOverride?: R;
+  /** Own id of the call; a repeated id gets the same decision. A new one unless given. */
+  callId?: string | undefined;
+  /** Aborts the question. The running tool is the caller's to abort. */
+  signal?: AbortSignal | undefined;
+}
+
+/** A call to decide: the body of `POST /v1/decide`; what is missing is filled in. */
+export type DecideCall = Omit<DecideBody, "agent" | "call_id"> & { agent?: string; call_id?: string };
+
+const EFFECTS: readonly string[] = ["read", "write", "destructive"];
+const DECISIONS: readonly unknown[] = ["execute", "stub", "ask", "block"];
+/** Most tools that are remembered as no reads; beyond them, no tool runs while the server is away. */
+const MOST_TOOLS = 10_000;
+const MOST_DESCRIPTION = 8_000;
+const MOST_ERROR = 4_000;
+/** Most characters of JSON of a result that is reported; of a larger result only the fact that the tool returned. */
+const MOST_RESULT = 256 * 1024;
+
+export class Boundary {
+  readonly reporter: OutcomeReporter;
+  /** Tools that the server has called a write, or destructive. */
+  readonly #noReads = new Set<string>();
+
+  constructor(
+    readonly transport: Transport,
+    /** Context of calls that have no other. */
+    readonly base: CallContext & { agent: string },
+    /** Longest wait for a decision, in milliseconds. */
+    readonly decisionTimeoutMs: number,
+  ) {
+    this.reporter = new OutcomeReporter(transport, Math.max(decisionTimeoutMs, 5_000));
+  }
+
+  /** Asks for a decision. Throws {@link Unavailable} and {@link APIError}. */
+  decide(call: DecideCall, options: RequestOptions = {}): Promise<Decision> {
+    const context = overlaid(currentContext().context, this.base);
+    const given = Object.fromEntries(Object.entries(call).filter(([, value]) => value !== undefined)) as DecideCall;
+    return this.#ask({ call_id: randomId(), ...this.#fields(context, call), ...given }, options);
+  }
+
+  /** Decides one call, and runs `body`, returns a stub, or throws. */
+  async run<R>(call: ToolCall<R>, body: () => R | Promise<R>): Promise<R> {
+    const tool = describedTool(call);
+    const name = toolName(tool);
+    const given = call.arguments ?? {};
+    if (!isRecord(given)) {
+      throw new TypeError(`arguments of ${name} are one object of named values, not ${describeKind(given)}`);
+    }
+    const context = overlaid(call, overlaid(currentContext().context, this.base));
+    const question: DecideBody = {
+      call_id: call.callId ?? randomId(),
+      ...this.#fields(context, {}),
+      tool,
+      arguments: this.#arguments(name, given),
+    };
+    if (call.effect !== undefined) question.declared_effect = call.effect;
+    const own = await this.#stub(call, question);
+
+    let decision: Decision;
+    try {
+      decision = await this.#ask(question, { signal: call.signal });
+    } catch (error) {
+      if (error instanceof APIError) {
+        const detail = `${this.transport.url} refused the question: ${error.detail}`;
+        throw new Blocked(name, error.code, detail, undefined, { cause: error });
+      }
+      if (!(error instanceof Unavailable)) throw error;
+      this.#mayRunUndecided(name, call.effect, error);
+      this.transport.logger.warn(`umbra: ${error.message}; ${name} reads, so it runs all the same`);
+      return await body();
+    }
+    switch (decision.decision) {
+      case "execute":
+        if (isSafeMode() && decision.execution === "live" && decision.effect !== "read") {
+          const detail = "AGENT_SAFE_MODE is set here, but the server runs calls live: set it for the server as well";
+          throw new Blocked(name, "safe_mode_mismatch", detail, decision);
+        }
+        return await this.#execute(question, decision, body);
+      case "stub":
+        if (decision.stub?.fault) throw new StubFault(name, decision.stub.fault, decision.stub.result);
+        if (call.stubOverride !== undefined) return call.stubOverride;
+        return decision.stub?.is_fallback ? (own.value as R) : (decision.stub?.result as R);
+      case "ask":
+        throw new ApprovalRequired(name, decision);
+      default:
+        if (decision.reason === "no_contract" && own.error !== undefined) throw own.error;
+        throw new Blocked(name, decision.reason ?? "policy", decision.detail ?? "no reason given", decision);
+    }
+  }
+
+  async #ask(body: DecideBody, options: RequestOptions): Promise<Decision> {
+    const timeoutMs = options.timeoutMs ?? this.decisionTimeoutMs;
+    const text = JSON.stringify({ deadline_ms: Math.max(1, Math.floor(timeoutMs)), ...body });
+    const request = { method: "POST", path: "/v1/decide", body: text, repetition: "once" } as const;
+    const answer = await this.transport.request(request, timeoutMs, options.signal);
+    if (!isRecord(answer) || !DECISIONS.includes(answer["decision"])) {
+      throw new Unavailable(`what answers at ${this.transport.url} is no server of Umbra: it gives no decision`);
+    }
+    if (answer["effect"] !== "read" && this.#noReads.size < MOST_TOOLS) this.#noReads.add(toolName(body.tool));
+    return answer as Decision;
+  }
+
+  #mayRunUndecided(name: string, effect: Effect | undefined, error: Unavailable): void {
+    if (effect !== "read") throw new Blocked(name, "unavailable", error.message, undefined, { cause: error });
+    if (this.#noReads.has(name) || this.#noReads.size >= MOST_TOOLS) {
+      const detail = `${error.message}; it is declared a read, but the server has said that it is none`;
+      throw new Blocked(name, "unavailable", detail, undefined, { cause: error });
+    }
+  }
+
+  async #execute<R>(
+    question: { call_id: string; agent: string },
+    decision: Decision,
+    body: () => R | Promise<R>,
+  ): Promise<R> {
+    const began = performance.now();
+    const report = (outcome: Pick<CallOutcome, "status" | "result" | "error">) => {
+      const duration_ms = Math.max(0, Math.floor(performance.now() - began));
+      this.reporter.report(question.call_id, { agent: question.agent, duration_ms, ...outcome });
+    };
+    let result: R;
+    try {
+      result = await body();
+    } catch (error) {
+      report({ status: "error", error: errorText(error) });
+      throw error;
+    }
+    report({ status: "ok", ...reportedResult(result) });
+    if (!decision.merge) return result;
+    try {
+      return mergeRehearsed(toJson(result, MOST_MERGED), decision.merge as RehearsedChanges) as R;
+    } catch (error) {
+      // The tool has run: its caller must get the result.
+      const why = errorText(error);
+      this.transport.logger.warn(
+        `umbra: what the run has rehearsed is not in the result of ${question.call_id}: ${why}`,
+      );
+      return result;
+    }
+  }
+
+  #arguments(name: string, given: Record<string, unknown>): Record<string, unknown> {
+    try {
+      return toJson(given, MOST_VALUES) as Record<string, unknown>;
+    } catch (error) {
+      const detail = `its arguments cannot be written as JSON: ${errorText(error)}`;
+      throw new Blocked(name, "unreadable", detail, undefined, { cause: error });
+    }
+  }
+
+  /** Puts the call's stub into the question. An error of it matters only if the stub is needed. */
+  async #stub<R>(call: ToolCall<R>, question: DecideBody): Promise<{ value?: R; error?: unknown }> {
+    if (call.stubOverride !== undefined) {
+      question.stub_override = toJson(call.stubOverride);
+    } else if (call.stub !== undefined) {
+      try {
+        const value = await (typeof call.stub === "function" ? (call.stub as () => R | Promise<R>)() : call.stub);
+        question.stub_fallback = { result: toJson(value) };
+        return { value };
+      } catch (error) {
+        return { error };
+      }
+    }
+    return {};
+  }
+
+  /** Returns the members of the body that tell the context. */
+  #fields(context: CallContext, given: Pick<DecideCall, "run" | "session">): Partial<DecideBody> & { agent: string } {
+    const fields: Partial<DecideBody> & { agent: string } = { agent: context.agent ?? this.base.agent };
+    const { session, run, parentRun, seed, route, modes } = context;
+    if (session) fields.session = session;
+    if (run) fields.run = run;
+    if (parentRun) fields.parent_run = parentRun;
+    if (seed) fields.seed = seed;
+    if (route) fields.route = route;
+    if (modes?.length) fields.modes = [...modes];
+    if (!run && !session && !given.run && !given.session)
+      Object.assign(fields, { run: processName, default_run: true });
+    return fields;
+  }
+}
+
+/** Returns the description of a tool, as the server takes it. */
+export function describedTool(call: ToolSettings & { tool: ToolCall<unknown>["tool"] }): ToolDescription {
+  const { effect, description, inputSchema, outputSchema, annotations } = call;
+  if (effect !== undefined && !EFFECTS.includes(effect)) {
+    throw new TypeError(`effect is one of ${EFFECTS.join(", ")}, not ${JSON.stringify(effect)}`);
+  }
+  const { name, server } = typeof call.tool === "string" ? { name: call.tool, server: undefined } : call.tool;
+  if (typeof name !== "string" || name === "") throw new TypeError('a tool needs its name: tool: "server.name"');
+  const tool: ToolDescription = { name };
+  if (server) tool.server = server;
+  if (description) tool.description = description.slice(0, MOST_DESCRIPTION);
+  if (inputSchema) tool.input_schema = inputSchema;
+  if (outputSchema) tool.output_schema = outputSchema;
+  const hints = effect && { readOnlyHint: effect === "read", destructiveHint: effect === "destructive" };
+  if (annotations ?? hints) tool.annotations = { ...annotations, ...hints };
+  return tool;
+}
+
+/** Returns a tool's name as rules have it: `server.name`, or the name alone. */
+export function toolName(tool: { name: string; server?: string | null | undefined }): string {
+  return tool.server ? `${tool.server}.${tool.name}` : tool.name;
+}
+
+/** True if AGENT_SAFE_MODE is set, as the server reads it: its name in any case, any value except "off". */
+function isSafeMode(): boolean {
+  return Object.entries(environment()).some(
+    ([name, value = ""]) =>
+      name.toUpperCase() === "AGENT_SAFE_MODE" && !["", "0", "false", "no", "off"].includes(value.trim().toLowerCase()),
+  );
+}
+
+function reportedResult(result: unknown): { result?: unknown } {
+  // The tool has run: its caller gets the result, even if reading the result for the report fails.
+  try {
+    const plain = toJson(result, MOST_VALUES);
+    return plain !== null && JSON.stringify(plain).length <= MOST_RESULT ? { result: plain } : {};
+  } catch {
+    return {};
+  }
+}
+
+/** Returns name and message of an error, even of one that cannot be read. */
+export function errorText(error: unknown): string {
+  try {
+    return String(error).slice(0, MOST_ERROR);
+  } catch {
+    return "an error that cannot be read";
+  }
+}
+
+export function describeKind(value: unknown): string {
+  return Array.isArray(value) ? "a list" : value === null ? "null" : `a ${typeof value}`;
+}

@@ -1,0 +1,281 @@
+/** Documents of a session, and the duty to keep them up to date. */
+
+import { APIError, Conflict, NotUpdated } from "./errors.js";
+import type { Sidecar } from "./sidecar.js";
+import type { SidecarAnswer } from "./sidecar_answers.js";
+import type { AnswerForm, SidecarRequest } from "./sidecar_client.js";
+import type { DocumentEdit, DocumentFormat, DocumentSection, DocumentVersion } from "./types.js";
+
+/** Options of requests of a session. */
+export interface SidecarOptions {
+  /** Aborts the request; its `reason` is thrown. */
+  signal?: AbortSignal | undefined;
+}
+
+/** A document in the answer to one request. */
+export interface DocumentAnswer extends SidecarAnswer {
+  name: string;
+  format: DocumentFormat;
+  /** Number of changes so far. */
+  version: number;
+  /** Tag of this text; null if the document does not exist yet, or its state is unknown. */
+  etag: string | null;
+  text: string;
+  sections: DocumentSection[];
+  open_items: number;
+  done_items: number;
+  /** True if the document had changed meanwhile, and both changes are in it. */
+  merged: boolean;
+  /** True if the change is kept; otherwise `warnings` tell the reason. */
+  stored: boolean;
+}
+
+/** A page of the versions of a document, oldest first. */
+export interface DocumentHistory extends SidecarAnswer {
+  items: DocumentVersion[];
+  next_cursor: string | null;
+  resume_cursor: string | null;
+}
+
+/** Last known state of a document, with earlier texts. */
+export interface SeenDocument {
+  latest: DocumentAnswer;
+  /** Text at the beginning of the session. */
+  first: string;
+  /** Text at the beginning of the last turn. */
+  atTurn: string;
+}
+
+/** Returns a document that does not exist, with the text that it is to have. */
+export function missingDocument(name: string, text = ""): DocumentAnswer {
+  const counts = { version: 0, etag: null, sections: [], open_items: 0, done_items: 0 };
+  return { name, format: "markdown", text, ...counts, merged: false, stored: true, degraded: false, warnings: [] };
+}
+
+/**
+ * A document of a session, in the state of the last read or change; {@link Sidecar.document} returns one.
+ *
+ * A change applies to the last known state (`If-Match` is sent). Changes that others made meanwhile are merged with it,
+ * item by item, or the whole change is refused with {@link Conflict}. While the server is away the text stays in the
+ * last known state, the answer is `degraded`, and a change is not `stored`.
+ */
+export class Document {
+  readonly #session: Sidecar;
+  readonly #path: string;
+  readonly #asked: string;
+  #answer: DocumentAnswer;
+
+  /** @internal */
+  constructor(session: Sidecar, name: string, seen: DocumentAnswer) {
+    this.#session = session;
+    this.#asked = name;
+    this.#path = `/documents/${encodeURIComponent(name)}`;
+    this.#answer = seen;
+  }
+
+  get name(): string {
+    return this.#answer.name;
+  }
+
+  /** Text of the document; empty if it does not exist. */
+  get text(): string {
+    return this.#answer.text;
+  }
+
+  get format(): DocumentFormat {
+    return this.#answer.format;
+  }
+
+  /** Tag of this text; undefined if the document does not exist yet, or its state is unknown. */
+  get etag(): string | undefined {
+    return this.#answer.etag ?? undefined;
+  }
+
+  /** Number of changes so far. */
+  get version(): number {
+    return this.#answer.version;
+  }
+
+  /** True if the document exists, as far as is known. */
+  get exists(): boolean {
+    return this.#answer.etag !== null;
+  }
+
+  /** Content by sections and items. */
+  get sections(): readonly DocumentSection[] {
+    return this.#answer.sections;
+  }
+
+  get openItems(): number {
+    return this.#answer.open_items;
+  }
+
+  get doneItems(): number {
+    return this.#answer.done_items;
+  }
+
+  /** True if something was missing at the last read or change. */
+  get degraded(): boolean {
+    return this.#answer.degraded;
+  }
+
+  /** Missing parts at the last read or change. */
+  get warnings(): readonly string[] {
+    return this.#answer.warnings;
+  }
+
+  /** Reads the document again. */
+  async read(options: SidecarOptions = {}): Promise<DocumentAnswer> {
+    try {
+      return this.#take(await this.#ask({ method: "GET", path: this.#path, repeatable: true }, options));
+    } catch (error) {
+      if (error instanceof APIError && error.status === 404) return this.#take(missingDocument(this.name));
+      throw error;
+    }
+  }
+
+  /**
+   * Makes edits by section and item, all of them or none. `by` is the author, the agent unless given.
+   *
+   * Throws {@link Conflict} if the document has changed meanwhile in the same places, and {@link APIError} if an edit
+   * cannot be made.
+   */
+  async edit(
+    edits: DocumentEdit | readonly DocumentEdit[],
+    options: SidecarOptions & { by?: string } = {},
+  ): Promise<DocumentAnswer> {
+    const all = Array.isArray(edits) ? edits : [edits];
+    if (all.length === 0) throw new TypeError("edit takes one edit at least");
+    const body = { edits: all, ...(options.by === undefined ? {} : { by: options.by }) };
+    return this.#take(await this.#ask({ method: "PATCH", path: this.#path, body, headers: this.#match() }, options));
+  }
+
+  /** Replaces the whole text, or creates the document; otherwise as {@link edit}. */
+  async put(
+    text: string,
+    options: SidecarOptions & { by?: string; format?: DocumentFormat } = {},
+  ): Promise<DocumentAnswer> {
+    const { by, format } = options;
+    const body = { text, ...(by === undefined ? {} : { by }), ...(format === undefined ? {} : { format }) };
+    const headers = this.etag ? this.#match() : { "if-none-match": "*" };
+    return this.#take(await this.#ask({ method: "PUT", path: this.#path, body, headers }, options));
+  }
+
+  /** Returns a page of the versions, oldest first, from the first version or from a cursor on. */
+  async history(options: SidecarOptions & { cursor?: string } = {}): Promise<DocumentHistory> {
+    const query = options.cursor === undefined ? "" : `?cursor=${encodeURIComponent(options.cursor)}`;
+    const missing: DocumentHistory = {
+      items: [],
+      next_cursor: null,
+      resume_cursor: null,
+      degraded: false,
+      warnings: [],
+    };
+    const request = { method: "GET", path: `${this.#path}/history${query}`, repeatable: true } as const;
+    return this.#session.askSession({ missing }, request, options.signal);
+  }
+
+  #match(): Record<string, string> {
+    return this.etag ? { "if-match": `"${this.etag}"` } : {};
+  }
+
+  async #ask(request: SidecarRequest, options: SidecarOptions): Promise<DocumentAnswer> {
+    const form: AnswerForm<DocumentAnswer> = { missing: missingDocument(this.name), required: ["name", "stored"] };
+    const without = { ...this.#answer, merged: false, stored: request.method === "GET" };
+    try {
+      return await this.#session.askSession(form, request, options.signal, without);
+    } catch (error) {
+      if (error instanceof APIError && (error.status === 412 || (error.status === 409 && error.errors.length > 0))) {
+        throw new Conflict(this.name, error.detail, error.errors);
+      }
+      throw error;
+    }
+  }
+
+  #take(answer: DocumentAnswer): DocumentAnswer {
+    if (answer.degraded || !answer.stored) {
+      // The present state is unknown: the last known state stays.
+      const { warnings, stored } = answer;
+      this.#answer = { ...this.#answer, degraded: true, warnings, stored, merged: false };
+      return this.#answer;
+    }
+    this.#session.sawDocument(this.#asked, answer);
+    // Answers to concurrent changes may arrive in another order than the changes.
+    if (answer.version >= this.#answer.version || answer.etag === null) this.#answer = answer;
+    return answer;
+  }
+}
+
+/** Throws {@link NotUpdated} unless a document, or a section of it, has changed in substance. */
+export function checkUpdated(
+  document: Document,
+  before: string,
+  section: string | undefined,
+  since: string,
+  reasons: readonly string[],
+): void {
+  if (document.degraded || (document.exists && hasChanged(before, document, section))) return;
+  const what = section ? `the section ${section} of ${document.name}` : `the document ${document.name}`;
+  const wanted = `Before you go on, update ${what}: it has not changed since ${since}.`;
+  throw new NotUpdated(document.name, section, [wanted, ...reasons]);
+}
+
+/** True if a document, or a section by slug or title, has changed in substance: more than blanks and ids. */
+function hasChanged(before: string, now: Document, section: string | undefined): boolean {
+  if (section === undefined) return substance(before) !== substance(now.text);
+  const isYaml = now.format === "yaml";
+  const [was, is] = [sectionText(before, section, isYaml), sectionText(now.text, section, isYaml)];
+  if (is === undefined) {
+    // Only the server finds this heading: then any change of the document counts, in favour of the agent.
+    const name = section.toLowerCase();
+    const isKnown = now.sections.some((one) => [one.slug.toLowerCase(), one.title.toLowerCase()].includes(name));
+    return isKnown && substance(before) !== substance(now.text);
+  }
+  return was === undefined || substance(was) !== substance(is);
+}
+
+function substance(text: string): string {
+  return text
+    .replace(/<!--\s*id:[\s\S]*?-->/g, "")
+    .split(/\s+/)
+    .filter(Boolean)
+    .join(" ");
+}
+
+/** Returns a section with its heading and its subsections, by slug, title or explicit id. */
+function sectionText(text: string, name: string, isYaml: boolean): string | undefined {
+  let found: string[] | undefined;
+  let level = 0;
+  let fence = "";
+  for (const line of text.split(/\r\n|\n|\r/)) {
+    const mark = /^\s{0,3}(```+|~~~+)/.exec(line)?.[1];
+    if (mark !== undefined && !isYaml) {
+      if (!fence) fence = mark;
+      else if (mark.startsWith(fence)) fence = "";
+    }
+    const heading = fence ? null : (isYaml ? /^([^\s#:][^:]*):(?:\s|$)/ : /^\s{0,3}(#{1,6})\s+(.*)/).exec(line);
+    if (heading) {
+      const depth = isYaml ? 1 : (heading[1] ?? "").length;
+      if (found !== undefined && depth <= level) break;
+      if (found === undefined && isCalled((isYaml ? heading[1] : heading[2]) ?? "", name)) {
+        found = [];
+        level = depth;
+      }
+    }
+    found?.push(line);
+  }
+  return found?.join("\n");
+}
+
+function isCalled(heading: string, name: string): boolean {
+  const explicit = /<!--\s*id:\s*(\S+?)\s*-->/.exec(heading)?.[1];
+  const title = heading
+    .replace(/<!--.*?-->/g, "")
+    .replace(/\s*#*\s*$/, "")
+    .trim();
+  const slug = title
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, "-")
+    .replace(/^-+|-+$/g, "");
+  return [title.toLowerCase(), slug].includes(name.toLowerCase()) || explicit === name;
+}

@@ -1,0 +1,243 @@
+/** Guardrails, which apply a session's rules to calls of tools: a question before each call, and a report after it. */
+
+import { describeKind, errorText, toolName } from "./boundary.js";
+import { withContext } from "./context.js";
+import { APIError, Blocked, ResultWithheld, SessionOver, Unavailable, UmbraError } from "./errors.js";
+import type { Sidecar } from "./sidecar.js";
+import { isRecord } from "./transport.js";
+import type { GuardAnswer, Judged, MessageAnswer, MessageRequest, SidecarCall, SidecarResult } from "./types.js";
+import { MOST_VALUES, toJson, withoutNul } from "./values.js";
+
+/** `enforce` throws {@link Blocked} and {@link ResultWithheld}; `warn` and `audit` only log, as a warning or as info. */
+export type GuardrailMode = "enforce" | "warn" | "audit";
+
+export interface GuardedTool {
+  name: string;
+  server?: string | undefined;
+}
+
+/** A function that `umbra.tool` made, with its name, and its call without the guardrails of the context. */
+export interface WrappedTool {
+  tool: GuardedTool;
+  call: (parameters: unknown[]) => Promise<unknown>;
+}
+
+/** Functions that `umbra.tool` made. */
+export const wrappedTools = new WeakMap<object, WrappedTool>();
+
+interface CallReport extends MessageRequest {
+  tool_calls: [SidecarCall];
+  results: [SidecarResult & { content: string }];
+}
+
+/** Most characters of each end of a long result that are reported. */
+const MOST_RESULT = 48_000;
+/** Most characters in a second report, after the first was too long or too slow: a few suffice for labels. */
+const FEW = 4_000;
+/** Most characters of the arguments, as JSON, in the report of a call that ran. */
+const MOST_ARGUMENTS = 1_000_000;
+
+/** Applies the rules to calls of tools; {@link Sidecar.guardrails} returns one. */
+export class Guardrails {
+  constructor(
+    private readonly session: Sidecar,
+    readonly mode: GuardrailMode,
+  ) {
+    if (!["enforce", "warn", "audit"].includes(mode)) {
+      throw new TypeError(`mode is enforce, warn or audit, not ${JSON.stringify(mode)}`);
+    }
+  }
+
+  /**
+   * Returns the function under guardrails. Its first parameter is the object of the arguments, and all that rules see.
+   * The tool is named by `tool`, unless `umbra.tool` named it already or the function's own name does.
+   */
+  wrap<P extends unknown[], R>(
+    body: (...parameters: P) => R | Promise<R>,
+    tool?: { name?: string; server?: string },
+  ): (...parameters: P) => Promise<R> {
+    const wrapped = wrappedTools.get(body);
+    if (wrapped !== undefined) {
+      if (tool?.name || tool?.server) throw new TypeError(`${toolName(wrapped.tool)} has its name from umbra.tool`);
+      return (...parameters) => this.call(wrapped.tool, parameters[0], () => wrapped.call(parameters) as Promise<R>);
+    }
+    refuseGenerator(body);
+    const name = tool?.name ?? body.name;
+    if (!name) throw new TypeError("a function without a name needs one: guardrails(mode, { name })");
+    const named = { name, server: tool?.server };
+    return (...parameters) => this.call(named, parameters[0], () => body(...parameters));
+  }
+
+  /**
+   * Applies the rules to all tools of `umbra.tool` and `umbra.run` that are called within `body`. Functions without
+   * them are not seen.
+   */
+  run<R>(body: () => R): R {
+    return withContext({ guardrails: this }, body);
+  }
+
+  /** Makes one call under the rules. */
+  async call<R>(tool: GuardedTool, given: unknown, body: () => R | Promise<R>, signal?: AbortSignal): Promise<R> {
+    const call = this.#call(tool, given);
+    if (call === undefined) return await body();
+    try {
+      this.#before(tool, await this.session.guard({ call }, { signal }));
+    } catch (error) {
+      this.#unasked(tool, error);
+    }
+    let result: R;
+    try {
+      result = await body();
+    } catch (error) {
+      // The boundary stopped the call: then there was none.
+      if (!(error instanceof Blocked && error.tool === toolName(tool)))
+        await this.#report(tool, failureReport(call, error));
+      throw error;
+    }
+    const answer = await this.#report(tool, resultReport(call, result));
+    if (answer !== undefined) this.#after(tool, answer);
+    return result;
+  }
+
+  /** Returns the call for the question; undefined if it cannot be written and the rules are not enforced. */
+  #call(tool: GuardedTool, given: unknown): SidecarCall | undefined {
+    const named = given ?? {};
+    if (!isRecord(named)) {
+      throw new TypeError(`${toolName(tool)} takes one object of named arguments, not ${describeKind(named)}`);
+    }
+    const { name, server } = tool;
+    const reference = server ? { server, name } : { name };
+    try {
+      const plain = toJson(named, MOST_VALUES, withoutNul);
+      return { tool: reference, arguments: plain as Record<string, unknown> };
+    } catch (error) {
+      if (this.mode === "enforce") {
+        const detail = `its arguments cannot be written as JSON: ${errorText(error)}`;
+        throw new Blocked(toolName(tool), "unreadable", detail, undefined, { cause: error });
+      }
+      this.#warn(`${toolName(tool)} is not held to the rules: its arguments cannot be written as JSON`);
+      return undefined;
+    }
+  }
+
+  #before(tool: GuardedTool, answer: GuardAnswer): void {
+    const name = toolName(tool);
+    if (answer.unjudged) {
+      // Otherwise very long arguments would get past every rule.
+      this.#warn(`${name} is not held to the rules: ${answer.warnings.join("; ")}`);
+      if (this.mode === "enforce") {
+        throw new Blocked(name, "too_long", "its arguments are so long that the server did not judge them");
+      }
+    }
+    if (this.#note(tool, answer) && this.mode === "enforce") {
+      throw new Blocked(name, "policy", answer.reason ?? "a rule says so", answer);
+    }
+  }
+
+  #after(tool: GuardedTool, answer: MessageAnswer): void {
+    // Before the call no rule objected; an objection now comes too late to stop the call.
+    for (const ruling of answer.calls) if (ruling.decision === "block") this.#note(tool, ruling);
+    for (const ruling of answer.results) {
+      if (this.#note(tool, ruling) && this.mode === "enforce") {
+        throw new ResultWithheld(toolName(tool), ruling.reason ?? "a rule says so", ruling);
+      }
+    }
+  }
+
+  /** Keeps and logs a ruling with an objection. Returns true if the ruling forbids its subject. */
+  #note(tool: GuardedTool, ruling: Judged): boolean {
+    const isBlock = ruling.decision === "block";
+    if (ruling.decision !== "allow") {
+      this.session.noteIntervention(ruling);
+      const verb = isBlock ? "blocks" : "warns of";
+      const text = `umbra: the rule ${ruling.rule} ${verb} ${toolName(tool)}: ${ruling.reason}`;
+      this.session.logger[this.mode === "audit" ? "info" : "warn"](text);
+    }
+    return isBlock;
+  }
+
+  /** Handles a failed question. In enforce mode, a call that the server refuses to judge is blocked. */
+  #unasked(tool: GuardedTool, error: unknown): void {
+    const isSidecars = error instanceof APIError || error instanceof Unavailable || error instanceof SessionOver;
+    if (!isSidecars) throw error;
+    if (this.mode !== "enforce") {
+      this.#warn(`${toolName(tool)} is not held to the rules: ${error.message}`);
+    } else if (error instanceof APIError && ![401, 403].includes(error.status)) {
+      throw new Blocked(toolName(tool), error.code, error.message, undefined, { cause: error });
+    } else {
+      throw error;
+    }
+  }
+
+  /** Reports a call; if a long report fails, a short one. The author of a long page must not evade its label. */
+  async #report(tool: GuardedTool, report: CallReport): Promise<MessageAnswer | undefined> {
+    const short = shortened(report);
+    try {
+      if (short === undefined) return await this.session.message(report);
+      try {
+        const answer = await this.session.message(report);
+        if (answer.message) return answer;
+      } catch (error) {
+        if (!(error instanceof Unavailable)) throw error;
+      }
+      return await this.session.message(short);
+    } catch (error) {
+      // The tool has run: an error would make its caller run it again.
+      if (!(error instanceof UmbraError)) throw error;
+      this.#warn(`that ${toolName(tool)} ran is not told: ${error.message}`);
+      return undefined;
+    }
+  }
+
+  #warn(text: string): void {
+    this.session.logger.warn(`umbra: ${text}`);
+  }
+}
+
+/** Refuses a generator: it has not run when it returns. */
+export function refuseGenerator(body: { name: string; constructor: { name: string } }): void {
+  if (body.constructor.name.endsWith("GeneratorFunction")) {
+    throw new TypeError(`${body.name || "the tool"} is a generator: a tool returns its result, so collect it first`);
+  }
+}
+
+function failureReport(call: SidecarCall, error: unknown): CallReport {
+  return callReport(call, false, errorText(error));
+}
+
+function resultReport(call: SidecarCall, result: unknown): CallReport {
+  let content: string;
+  try {
+    // Checks read text.
+    const plain = toJson(result, MOST_VALUES, withoutNul);
+    content = typeof plain === "string" ? plain : plain === null ? "" : JSON.stringify(plain);
+  } catch (error) {
+    content = `[a result that cannot be written as JSON: ${errorText(error)}]`;
+  }
+  return callReport(call, true, content);
+}
+
+function callReport(call: SidecarCall, ok: boolean, content: string): CallReport {
+  // The arguments were judged before the call; with the result they would exceed the server's limit.
+  const isLong = JSON.stringify(call.arguments).length > MOST_ARGUMENTS;
+  return {
+    role: "assistant",
+    tool_calls: [isLong ? { ...call, arguments: {} } : call],
+    results: [{ tool: call.tool, ok, content: bothEnds(content, MOST_RESULT) }],
+  };
+}
+
+/** Returns both ends of a long text, and a short text unchanged. */
+function bothEnds(text: string, most: number): string {
+  return text.length <= 2 * most ? text : `${text.slice(0, most)}\n[...]\n${text.slice(-most)}`;
+}
+
+/** Returns a shortened report; undefined if the report is short already. */
+function shortened(report: CallReport): CallReport | undefined {
+  const [call] = report.tool_calls;
+  const [result] = report.results;
+  const content = bothEnds(result.content, FEW);
+  const isLong = JSON.stringify(call.arguments).length > 2 * FEW;
+  if (!isLong && content === result.content) return undefined;
+  return { ...report, tool_calls: [isLong ? { ...call, arguments: {} } : call], results: [{ ...result, content }] };
+}

@@ -1,0 +1,28 @@
+/**
+ * Client of Umbra for Node 20.16 or newer, Deno, Bun, and browsers: events and findings, the execution boundary around
+ * tools, approvals, and the sidecar of an agent's session. See {@link Umbra}.
+ */
+
+export type { DecideCall, ToolCall, ToolOptions, ToolSettings } from "./boundary.js";
+export type { CallContext } from "./context.js";
+export { Document, type DocumentAnswer, type DocumentHistory, type SidecarOptions } from "./document.js";
+export {
+  APIError,
+  ApprovalRequired,
+  Blocked,
+  Conflict,
+  NotUpdated,
+  ResultWithheld,
+  SessionOver,
+  StubFault,
+  UmbraError,
+  Unavailable,
+} from "./errors.js";
+export type { GuardrailMode } from "./guardrails.js";
+export { ItemStream, Listing } from "./lists.js";
+export type { components, operations, paths } from "./schema.js";
+export { type GuardrailsWrapper, type SessionStep, Sidecar, type SidecarSettings } from "./sidecar.js";
+export { quotePatterns, type SidecarAnswer } from "./sidecar_answers.js";
+export type { Logger, RequestOptions } from "./transport.js";
+export type * from "./types.js";
+export { type EventToPost, type OperationRequest, Umbra, type UmbraSettings } from "./umbra.js";

@@ -1,0 +1,717 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+/** A session of the sidecar: from attaching to closing, one step at a time. */
+
+import type { CallContext } from "./context.js";
+import { unlessAborted } from "./deadline.js";
+import {
+  checkUpdated,
+  Document,
+  type DocumentAnswer,
+  missingDocument,
+  type SeenDocument,
+  type SidecarOptions,
+} from "./document.js";
+import { APIError, SessionOver, Unavailable, UmbraError } from "./errors.js";
+import { type GuardrailMode, Guardrails } from "./guardrails.js";
+import { empty, type SidecarAnswer } from "./sidecar_answers.js";
+import {
+  type AnswerForm,
+  MissedAnswer,
+  type RequestTime,
+  SidecarClient,
+  type SidecarRequest,
+} from "./sidecar_client.js";
+import { isRecord, type Logger, type Transport } from "./transport.js";
+import type {
+  Attachment,
+  DocumentDue,
+  FoundPatterns,
+  GuardAnswer,
+  GuardRequest,
+  Judged,
+  MessageAnswer,
+  MessageRequest,
+  PatternRecord,
+  RecordedPattern,
+  Selection,
+  SelectRequest,
+  SessionAttachment,
+  SessionOutcome,
+  SessionState,
+  SessionSummary,
+  SidecarCall,
+  SidecarResult,
+  ToolRef,
+  Turn,
+  TurnRequest,
+} from "./types.js";
+
+/** Settings of a session on the client's side. */
+export interface SidecarSettings extends SidecarOptions {
+  /** Session to resume, in place of a new one. */
+  id?: string;
+  /** Longest time of a request, in milliseconds; the client's `decisionTimeoutMs` unless given. */
+  deadlineMs?: number;
+  /** True to throw {@link Unavailable} where the agent would go on without an answer. */
+  strict?: boolean;
+}
+
+/** Answer of the sidecar at one step, in {@link Sidecar.stream}. */
+export interface SessionStep {
+  /** Number of the session's step; as `after` it continues a stream behind this step. */
+  id: number;
+  /** `turn`, `message`, `guard` or `close`. */
+  event: string;
+  /** Answer to the step. */
+  data: Record<string, unknown>;
+}
+
+/** Most kept rulings with objections to calls; older rulings are dropped. */
+const MOST_INTERVENTIONS = 1_000;
+/** Pause between attempts to attach a session that could not be attached, in milliseconds. */
+const ATTACH_AGAIN_MS = 5_000;
+const MOST_UNREPORTED_ENDS = 100;
+/** Time after which a stream without a connection ends, in milliseconds. */
+const GIVE_UP_STREAM_MS = 10_000;
+/** Share of the deadline that the server gets, so that even a partial answer arrives in time. */
+const SERVER_SHARE = 0.9;
+
+/** Ends of sessions that could not be reported, oldest first; they are reported when the next session is attached. */
+const unreportedEnds = new WeakMap<Transport, SidecarRequest[]>();
+
+/**
+ * Companion of one agent's session: fitting tools, verdicts of the rules, due documents, and successful patterns.
+ *
+ * **A sidecar never stops the agent.** A request takes `deadlineMs` at most. If the server is away, late, faulty, or has
+ * lost the session, nothing is thrown: the answer is `degraded` and allows the step, and its `warnings` tell what is
+ * missing. After three faults in a row no request is sent for 15 s. With `strict`, such faults throw
+ * {@link Unavailable}. Faults of the program throw {@link APIError}: a wrong key, or a request that breaks the API's
+ * rules.
+ *
+ * Several tasks may use a session at the same time.
+ */
+export class Sidecar implements AsyncDisposable {
+  /** Name of the agent. */
+  readonly agent: string;
+  /** Rulings with objections to calls under guardrails, oldest first. */
+  readonly interventions: Judged[] = [];
+  /** Outcome for the end of the session; undefined to let the reviews of `task_id` decide. */
+  outcome: SessionOutcome | undefined;
+
+  readonly #client: SidecarClient;
+  readonly #attachment: SessionAttachment;
+  readonly #given: ReadonlyMap<string, string>;
+  readonly #seen = new Map<string, SeenDocument>();
+  #task: string | undefined;
+  #route: string | undefined;
+  #modes: string[];
+  #id: string | undefined;
+  #files: string | undefined;
+  #warnings: readonly string[] = [];
+  #taints: readonly string[] = [];
+  #summary: SessionSummary | undefined;
+  #attaching: Promise<string> | undefined;
+  #attachAfter = 0;
+  /** Reason for the loss of the session; undefined while there is one. */
+  #lost: string | undefined;
+  #isOver = false;
+  #isResumed = false;
+  #due: readonly DocumentDue[] = [];
+
+  /** @internal Use `umbra.sidecar(...)`. */
+  constructor(
+    transport: Transport,
+    context: CallContext & { agent: string },
+    attachment: SessionAttachment,
+    settings: SidecarSettings & { deadlineMs: number },
+  ) {
+    for (const name of ["modes", "objectives", "tools"] as const) {
+      const value: unknown = attachment[name];
+      if (value !== undefined && value !== null && !Array.isArray(value)) throw new TypeError(`${name} is a list`);
+    }
+    this.#client = new SidecarClient(transport, settings.deadlineMs, settings.strict ?? false);
+    this.agent = attachment.agent ?? context.agent;
+    this.#attachment = attachment;
+    this.#task = attachment.task ?? undefined;
+    this.#route = attachment.route ?? context.route;
+    this.#modes = [...(attachment.modes ?? context.modes ?? [])];
+    const texts = Object.entries(attachment.documents ?? {});
+    this.#given = new Map(texts.map(([name, one]) => [plainName(name), typeof one === "string" ? one : one.text]));
+  }
+
+  /** @internal Attaches the session, or resumes the one of `id`. */
+  async begin(id: string | undefined, signal: AbortSignal | undefined): Promise<void> {
+    const time = this.#client.time(signal);
+    try {
+      if (id === undefined) await this.#attached(time);
+      else await this.#resume(id, time);
+    } catch (error) {
+      this.#warnings = this.#without(empty.guard(), error).warnings;
+    }
+  }
+
+  /** Id of the session; undefined if the server has no such session. */
+  get id(): string | undefined {
+    return this.#id;
+  }
+
+  /** The task, in words. */
+  get task(): string | undefined {
+    return this.#task;
+  }
+
+  /** Route of the agent, such as `plan`; turns and messages change it. */
+  get route(): string | undefined {
+    return this.#route;
+  }
+
+  /** Modes of the agent; turns and messages change them. */
+  get modes(): readonly string[] {
+    return this.#modes;
+  }
+
+  /** Folder of the documents as files, in the server's workspace; undefined without files. */
+  get files(): string | undefined {
+    return this.#files;
+  }
+
+  /** Missing parts at the last attachment. */
+  get warnings(): readonly string[] {
+    return this.#warnings;
+  }
+
+  /** Labels that rules have put on the session. */
+  get taints(): readonly string[] {
+    return this.#taints;
+  }
+
+  /** Result of the session; undefined before it is closed. */
+  get summary(): SessionSummary | undefined {
+    return this.#summary;
+  }
+
+  /** True once the session is closed or detached here. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** True if the agent is without a session. */
+  get degraded(): boolean {
+    return this.#id === undefined || this.#lost !== undefined;
+  }
+
+  /** @internal */
+  get logger(): Logger {
+    return this.#client.transport.logger;
+  }
+
+  /**
+   * Begins a step, and returns everything for it in one answer: verdicts on the planned calls, due documents, tools and
+   * patterns. `intent` describes the next step, the task unless given.
+   */
+  async turn(request: TurnRequest = {}, options: SidecarOptions = {}): Promise<Turn> {
+    this.#move(request);
+    const atTurn = [...this.#seen].map(([name, seen]) => [name, seen.latest.text] as const);
+    const body = { ...request, deadline_ms: this.#serverMs() };
+    const form = { missing: empty.turn(), required: ["turn", "decision"] };
+    const turn = await this.askSession(form, { method: "POST", path: "/turns", body }, options.signal);
+    if (turn.turn > 0) {
+      this.#due = turn.documents_due;
+      for (const [name, text] of atTurn) {
+        const seen = this.#seen.get(name);
+        if (seen !== undefined) seen.atTurn = text;
+      }
+    }
+    return { ...turn, decisions: padded(turn.decisions, request.planned_calls) };
+  }
+
+  /**
+   * Reports the message, calls and results of a step. The rules judge them, and patterns are made of them. Calls under
+   * {@link guardrails} are reported already.
+   */
+  async message(request: MessageRequest, options: SidecarOptions = {}): Promise<MessageAnswer> {
+    this.#move(request);
+    const body = { role: "assistant", ...request, deadline_ms: this.#serverMs() };
+    const form = { missing: empty.message(), required: ["message", "decision"] };
+    const answer = await this.askSession(form, { method: "POST", path: "/messages", body }, options.signal);
+    if (answer.message > 0) {
+      this.#due = answer.documents_due;
+      this.#taints = answer.taints;
+    }
+    const { tool_calls, results } = request;
+    return { ...answer, calls: padded(answer.calls, tool_calls), results: padded(answer.results, results) };
+  }
+
+  /**
+   * Returns the verdict of the rules on one planned call or message, and leaves the session as it is. Without a session
+   * the rules are asked nevertheless; the answer is `degraded` then.
+   */
+  async guard(request: GuardRequest, options: SidecarOptions = {}): Promise<GuardAnswer> {
+    this.#checkInUse();
+    if ((request.call == null) === (request.message == null)) throw new TypeError("guard takes a call or a message");
+    const question = (session: string | undefined): SidecarRequest => {
+      const who = session === undefined ? this.#standing() : { session };
+      const body = { ...who, ...request, deadline_ms: this.#serverMs() };
+      return { method: "POST", path: "/v1/guard", body, repeatable: true };
+    };
+    return this.#inOrOut({ missing: empty.guard(), required: ["decision"] }, question, options.signal);
+  }
+
+  /** Returns the tools of the session that fit `query` or the task, best first, as far as they may be offered. */
+  async select(request: SelectRequest = {}, options: SidecarOptions = {}): Promise<Selection> {
+    this.#checkInUse();
+    const query = request.query ?? this.#task;
+    const { tools } = this.#attachment;
+    const question = (session: string | undefined): SidecarRequest => {
+      if (session === undefined && !(tools?.length && query)) {
+        throw new MissedAnswer("there is no session to select tools for, and neither tools nor a task without it");
+      }
+      const who = session === undefined ? { tools, ...this.#standing() } : { session };
+      const body = { ...request, query, ...who, deadline_ms: this.#serverMs() };
+      return { method: "POST", path: "/v1/tools/select", body, repeatable: true };
+    };
+    return this.#inOrOut({ missing: empty.selection(), required: ["ranked"] }, question, options.signal);
+  }
+
+  /**
+   * Applies the rules to calls of tools: a question before each call, and a report with the result after it.
+   *
+   *     const editFile = s.guardrails("enforce", { server: "files" })(async function edit_file({ path, text }) { ... });
+   *
+   * For a warning the call runs, and the warning is logged. {@link interventions} has the objections of the rules. To
+   * apply the rules to all tools of `umbra.tool` and `umbra.run` that are called within a function, use `.run`:
+   *
+   *     await s.guardrails("enforce").run(() => agent());
+   */
+  guardrails(mode: GuardrailMode = "enforce", tool?: { name?: string; server?: string }): GuardrailsWrapper {
+    this.#checkInUse();
+    const guardrails = new Guardrails(this, mode);
+    const wrap: GuardrailsWrapper = Object.assign(
+      <P extends unknown[], R>(body: (...parameters: P) => R | Promise<R>) => guardrails.wrap(body, tool),
+      { run: <R>(body: () => R) => guardrails.run(body) },
+    );
+    return wrap;
+  }
+
+  /** Returns a document of the session in its present state; {@link Document.put} creates a missing one. */
+  async document(name: string, options: SidecarOptions = {}): Promise<Document> {
+    this.#checkInUse();
+    const seen = this.#seen.get(plainName(name)) ?? this.#newDocument(name);
+    const document = new Document(this, name, seen.latest);
+    await document.read(options);
+    return document;
+  }
+
+  /**
+   * Checks that a document, or a section of it by slug or title, was changed in substance, and returns the document.
+   *
+   * Throws {@link NotUpdated}, whose `directives` are for the agent to read, unless the document has changed since the
+   * last turn (or, before the first turn and with `since: "session"`, since the session began). With `within`, the
+   * document must be changed by that function. While the server is away nothing is thrown.
+   */
+  async ensureUpdated(
+    name: string,
+    options: SidecarOptions & {
+      section?: string;
+      since?: "turn" | "session";
+      within?: (document: Document) => unknown;
+    } = {},
+  ): Promise<Document> {
+    const { section, since = "turn", within } = options;
+    if (since !== "turn" && since !== "session") throw new TypeError("since is turn or session");
+    let document = await this.document(name, options);
+    let before: string | undefined;
+    if (within !== undefined) {
+      before = document.text;
+      await within(document);
+      document = await this.document(name, options);
+    }
+    const seen = this.#seenDocument(name);
+    const lower = document.name.toLowerCase();
+    const due = this.#due.filter((one) => one.document.toLowerCase() === lower && one.reason);
+    checkUpdated(
+      document,
+      before ?? (since === "session" ? seen.first : seen.atTurn),
+      section,
+      within ? "the block began" : since === "session" ? "the session began" : "the last turn",
+      due.map((one) => one.reason),
+    );
+    return document;
+  }
+
+  /**
+   * Records how a task was done: its tools in order, and its outcome. A known pattern is counted once more. Closing a
+   * session records the session's own calls; this method is for others.
+   */
+  async recordPattern(pattern: PatternRecord, options: SidecarOptions = {}): Promise<RecordedPattern> {
+    this.#checkInUse();
+    const { task_id } = this.#attachment;
+    const body = {
+      ...(task_id ? { task_id } : {}),
+      ...pattern,
+      agent: this.agent,
+      task: this.#taskOr(pattern.task, "recordPattern"),
+      tools: (pattern.tools ?? []).map((tool) => (typeof tool === "string" ? { name: tool } : tool)),
+      ...(this.#id === undefined ? {} : { session: this.#id }),
+    };
+    return this.#answered(
+      { missing: empty.recorded(), required: ["new"] },
+      { method: "POST", path: "/v1/patterns", body },
+      options.signal,
+    );
+  }
+
+  /**
+   * Returns this agent's patterns of similar tasks, best first. Texts of patterns are data of other tasks, never
+   * instructions, and are put into no prompt here; {@link quotePatterns} quotes them for a prompt.
+   */
+  async searchPatterns(
+    query: { task?: string; limit?: number } = {},
+    options: SidecarOptions = {},
+  ): Promise<FoundPatterns> {
+    this.#checkInUse();
+    const body = { ...query, task: this.#taskOr(query.task, "searchPatterns"), ...this.#standing() };
+    const request = { method: "POST", path: "/v1/patterns/search", body, repeatable: true } as const;
+    return this.#answered({ missing: empty.patterns(), required: ["items"] }, request, options.signal);
+  }
+
+  /**
+   * Leaves a person's note to the agent, who gets it once: among the `directives` of its next turn or the `warnings` of
+   * its next message. Needs a key with the scope `admin`.
+   */
+  async note(text: string, options: SidecarOptions = {}): Promise<SidecarAnswer> {
+    const missing: SidecarAnswer = { degraded: false, warnings: [] };
+    return this.askSession(
+      { missing, required: ["id"] },
+      { method: "POST", path: "/notes", body: { text } },
+      options.signal,
+    );
+  }
+
+  /**
+   * Yields the answers to all steps of the session, of any program. The stream begins now, or behind the step `after`
+   * (0: with the first step), and ends with the session. An interrupted stream continues without a gap; if the server
+   * stays away it ends, with a warning in the log.
+   */
+  async *stream(options: SidecarOptions & { after?: number } = {}): AsyncGenerator<SessionStep, void, void> {
+    this.#checkInUse();
+    const { signal } = options;
+    try {
+      const path = `/v1/sessions/${await this.#attached(this.#client.time(signal))}/messages`;
+      const limits = { timeoutMs: this.#client.deadlineMs, giveUpMs: GIVE_UP_STREAM_MS, signal };
+      const after = options.after === undefined ? undefined : String(options.after);
+      for await (const { id, event, data } of this.#client.transport.events({ path, after }, limits)) {
+        if (event === "") continue;
+        yield { id: Number(id), event, data: objectOf(data) };
+        if (event === "close") return;
+      }
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (this.#summary !== undefined) return;
+      const missed = error instanceof Unavailable ? new MissedAnswer(error.message) : this.#lossOf(error);
+      this.#client.without(empty.guard(), missed);
+      this.logger.warn(`umbra: the session is not followed any more: ${missed.message}`);
+    }
+  }
+
+  /**
+   * Ends the session. Its calls become a pattern if the outcome is `succeeded`; without an outcome they do if the
+   * reviews of the `task_id` approve the task. If the server does not answer, the end is reported when this client
+   * attaches its next session.
+   */
+  async close(
+    outcome: SessionOutcome | undefined = this.outcome,
+    options: SidecarOptions = {},
+  ): Promise<SessionSummary> {
+    this.#checkInUse();
+    this.outcome = outcome;
+    let answer = empty.summary();
+    try {
+      if (this.#id === undefined) throw new MissedAnswer(this.#lost ?? "there is no session to close");
+      const body = outcome === undefined ? {} : { outcome };
+      const request: SidecarRequest = {
+        method: "POST",
+        path: `/v1/sessions/${this.#id}/close`,
+        body,
+        repeatable: true,
+      };
+      try {
+        answer = await this.#client.ask({ missing: empty.summary() }, request, this.#client.time(options.signal));
+      } catch (error) {
+        if (error instanceof MissedAnswer) keepEnd(this.#client.transport, request);
+        throw this.#lossOf(error);
+      }
+    } catch (error) {
+      answer = this.#without(answer, error);
+    } finally {
+      // For this program the session is over in any case: the server closes an unused session by itself.
+      this.#summary = answer;
+      this.#isOver = true;
+    }
+    return answer;
+  }
+
+  /** Leaves the session open at the server, to be resumed by its id. It cannot be used here any more. */
+  detach(): void {
+    this.#isOver = true;
+  }
+
+  /** Closes the session with {@link outcome}, unless it is closed or detached. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#isOver) return;
+    try {
+      await this.close();
+    } catch (error) {
+      // The end of a block must not hide the error that leaves it.
+      if (!(error instanceof UmbraError)) throw error;
+      this.logger.warn(`umbra: the session is not closed: ${error.message}`);
+    }
+  }
+
+  /** @internal Returns an answer of the session; `without` if there is none. */
+  async askSession<A extends SidecarAnswer>(
+    form: AnswerForm<A>,
+    request: SidecarRequest,
+    signal: AbortSignal | undefined,
+    without: A = form.missing,
+  ): Promise<A> {
+    this.#checkInUse();
+    const time = this.#client.time(signal);
+    try {
+      const path = `/v1/sessions/${await this.#attached(time)}${request.path}`;
+      try {
+        return await this.#client.ask(form, { ...request, path }, time);
+      } catch (error) {
+        throw this.#lossOf(error);
+      }
+    } catch (error) {
+      return this.#without(without, error);
+    }
+  }
+
+  /** @internal */
+  noteIntervention(ruling: Judged): void {
+    this.interventions.push(ruling);
+    if (this.interventions.length > MOST_INTERVENTIONS) this.interventions.shift();
+  }
+
+  /** @internal */
+  sawDocument(asked: string, answer: DocumentAnswer): void {
+    const isFirst = !this.#seen.has(plainName(asked));
+    const seen = this.#seenDocument(asked);
+    if (isFirst && this.#isResumed) {
+      // Earlier texts are not known here: changes count from the first look on.
+      seen.first = seen.atTurn = answer.text;
+    } else if (answer.etag !== null && answer.version === 0) {
+      // The text at the beginning of the session, in the form that the server keeps.
+      if (seen.atTurn === seen.first) seen.atTurn = answer.text;
+      seen.first = answer.text;
+    }
+    if (answer.version >= seen.latest.version || answer.etag === null) seen.latest = answer;
+  }
+
+  #checkInUse(): void {
+    if (this.#isOver) throw new SessionOver("the session is closed, or detached");
+  }
+
+  #move({ route, modes }: { route?: string | null; modes?: readonly string[] | null }): void {
+    this.#checkInUse();
+    if (modes != null && !Array.isArray(modes)) throw new TypeError("modes is a list of names");
+    this.#route = route ?? this.#route;
+    if (modes != null) this.#modes = [...modes];
+  }
+
+  /** Returns agent, route and modes, for questions without a session. */
+  #standing(): { agent: string; route?: string; modes: string[] } {
+    return { agent: this.agent, ...(this.#route === undefined ? {} : { route: this.#route }), modes: this.#modes };
+  }
+
+  #serverMs(): number {
+    return Math.max(1, Math.floor(this.#client.deadlineMs * SERVER_SHARE));
+  }
+
+  #taskOr(task: string | undefined, method: string): string {
+    const found = task ?? this.#task;
+    if (!found) throw new TypeError(`${method} needs a task, since the session has none`);
+    return found;
+  }
+
+  async #answered<A extends SidecarAnswer>(
+    form: AnswerForm<A>,
+    request: SidecarRequest,
+    signal: AbortSignal | undefined,
+  ): Promise<A> {
+    try {
+      return await this.#client.ask(form, request, this.#client.time(signal));
+    } catch (error) {
+      return this.#without(form.missing, error);
+    }
+  }
+
+  /** Returns an answer of the session, or without a session an answer without it. */
+  async #inOrOut<A extends SidecarAnswer>(
+    form: AnswerForm<A>,
+    question: (session: string | undefined) => SidecarRequest,
+    signal: AbortSignal | undefined,
+  ): Promise<A> {
+    const time = this.#client.time(signal);
+    let session: string | undefined;
+    try {
+      try {
+        session = await this.#attached(time);
+      } catch (error) {
+        if (!(error instanceof MissedAnswer)) throw error;
+      }
+      if (session !== undefined) {
+        try {
+          return await this.#client.ask(form, question(session), time);
+        } catch (error) {
+          if (!(error instanceof APIError)) throw error;
+          this.#lossOf(error);
+        }
+      }
+      const answer = await this.#client.ask(form, question(undefined), time);
+      const why = this.#lost ?? "it is not attached";
+      const missing = `there is no session, so neither its labels nor its documents counted: ${why}`;
+      return { ...answer, degraded: true, warnings: [...answer.warnings, missing] };
+    } catch (error) {
+      return this.#without(form.missing, error);
+    }
+  }
+
+  /** Returns the answer in place of a missing one. Throws every other error. */
+  #without<A extends SidecarAnswer>(missing: A, error: unknown): A {
+    if (!(error instanceof MissedAnswer)) throw error;
+    const answer = this.#client.without(missing, error);
+    return "unjudged" in answer ? { ...answer, unjudged: error.isTooLong } : answer;
+  }
+
+  /** Notes that the session is missing or over, which is no fault of the caller. Throws every other error. */
+  #lossOf(error: unknown): MissedAnswer {
+    if (error instanceof MissedAnswer) return error;
+    if (!(error instanceof APIError) || !["no_session", "session_closed"].includes(error.code)) throw error;
+    this.#lost ??= `the server ended the session: ${error.detail}`;
+    return new MissedAnswer(this.#lost);
+  }
+
+  /** Returns the session's id. A session that could not be attached is tried again now and then. */
+  async #attached(time: RequestTime): Promise<string> {
+    if (this.#lost !== undefined) throw new MissedAnswer(this.#lost);
+    if (this.#id !== undefined) return this.#id;
+    if (this.#attaching === undefined) {
+      if (performance.now() < this.#attachAfter) {
+        throw new MissedAnswer(this.#warnings.join("; ") || "there is no session");
+      }
+      this.#attachAfter = performance.now() + ATTACH_AGAIN_MS;
+      // Others may wait for it too: its caller's signal does not end it.
+      this.#attaching = this.#attach({ until: time.until, signal: undefined }).finally(() => {
+        this.#attaching = undefined;
+      });
+    }
+    return unlessAborted(this.#attaching, time.signal);
+  }
+
+  async #attach(time: RequestTime): Promise<string> {
+    const body = { ...this.#attachment, ...this.#standing(), deadline_ms: this.#serverMs() };
+    const form: AnswerForm<Attachment> = { missing: empty.attachment() };
+    const answer = await this.#client.ask(form, { method: "POST", path: "/v1/sessions", body }, time);
+    this.#warnings = answer.warnings;
+    if (typeof answer.session?.id !== "string") {
+      throw new MissedAnswer(answer.warnings.join("; ") || "the server has no session");
+    }
+    this.#files = answer.session.files ?? undefined;
+    this.#id = answer.session.id;
+    await this.#reportEnds(time);
+    return this.#id;
+  }
+
+  async #resume(id: string, time: RequestTime): Promise<void> {
+    const missing: SidecarAnswer & { id?: string } = { degraded: false, warnings: [] };
+    const request = { method: "GET", path: `/v1/sessions/${encodeURIComponent(id)}`, repeatable: true } as const;
+    // The id holds even if the server is away now: a later step finds the session.
+    this.#id = id;
+    const session = (await this.#client.ask(
+      { missing, required: ["id", "state"] },
+      request,
+      time,
+    )) as unknown as SessionState;
+    if (session.state === "closed") {
+      this.#lost = `the session ${id} is closed`;
+      throw new SessionOver(`${this.#lost}: attach a new one`);
+    }
+    this.#isResumed = true;
+    this.#task ??= session.task ?? undefined;
+    this.#route ??= session.route ?? undefined;
+    if (this.#modes.length === 0) this.#modes = [...(session.modes ?? [])];
+    this.#taints = session.taints ?? [];
+    this.#files = session.files ?? undefined;
+  }
+
+  /** Reports sessions that ended while the server was away. One that is unknown or closed there is done. */
+  async #reportEnds(time: RequestTime): Promise<void> {
+    const ends = unreportedEnds.get(this.#client.transport) ?? [];
+    for (let end = ends.shift(); end !== undefined; end = ends.shift()) {
+      try {
+        await this.#client.ask({ missing: empty.summary() }, end, time);
+      } catch (error) {
+        if (error instanceof APIError) continue;
+        ends.unshift(end);
+        return;
+      }
+    }
+  }
+
+  /** Returns the last known state of a document. */
+  #seenDocument(asked: string): SeenDocument {
+    const name = plainName(asked);
+    let seen = this.#seen.get(name);
+    if (seen === undefined) this.#seen.set(name, (seen = this.#newDocument(name)));
+    return seen;
+  }
+
+  /** Returns the state of a document that was not read yet. */
+  #newDocument(asked: string): SeenDocument {
+    const name = plainName(asked);
+    const first = this.#given.get(name) ?? "";
+    return { latest: missingDocument(name, first), first, atTurn: first };
+  }
+}
+
+/** Function that puts guardrails around a tool; `run` applies them to all tools that are called within a function. */
+export interface GuardrailsWrapper {
+  <P extends unknown[], R>(body: (...parameters: P) => R | Promise<R>): (...parameters: P) => Promise<R>;
+  run<R>(body: () => R): R;
+}
+
+function keepEnd(transport: Transport, request: SidecarRequest): void {
+  const ends = unreportedEnds.get(transport) ?? [];
+  ends.push(request);
+  unreportedEnds.set(transport, ends.slice(-MOST_UNREPORTED_ENDS));
+}
+
+/** Returns one ruling for each subject: those that the server did not judge are allowed. */
+function padded(rulings: Judged[], asked: readonly (SidecarCall | SidecarResult)[] | null | undefined): Judged[] {
+  const missing = (asked ?? []).slice(rulings.length);
+  return [
+    ...rulings,
+    ...missing.map(({ tool }): Judged => ({ decision: "allow", would: "allow", tool: toolParts(tool) })),
+  ];
+}
+
+function toolParts(tool: ToolRef): { name: string; server?: string | null } {
+  return typeof tool === "string" ? { name: tool } : tool;
+}
+
+/** Returns a document's name in the server's form: without the ending of its format. */
+function plainName(name: string): string {
+  return name.toLowerCase().replace(/\.(md|ya?ml)$/, "");
+}
+
+function objectOf(data: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(data);
+    return isRecord(value) ? value : {};
+  } catch {
+    return {};
+  }
+}

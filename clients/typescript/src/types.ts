@@ -1,0 +1,101 @@
+/** Types of the API, by the names of this package. All are generated from the server's OpenAPI document. */
+
+import type { components, paths } from "./schema.js";
+
+type Schemas = components["schemas"];
+type Body<P extends keyof paths> = paths[P] extends {
+  post: { requestBody: { content: { "application/json": infer B } } };
+}
+  ? B
+  : never;
+type Query<P extends keyof paths> = paths[P] extends { get: { parameters: { query?: infer Q } } }
+  ? NonNullable<Q>
+  : never;
+
+/** Filters of a list. `cursor` continues a list; `pageSize` is the number of items of a request, 1 to 500. */
+export type Filters<P extends keyof paths> = Omit<Query<P>, "limit"> & { pageSize?: number };
+
+export type FieldFault = Schemas["FieldError"];
+export type Status = Schemas["Status"];
+
+export type NewEvent = Schemas["NewEvent"];
+export type AcceptedEvent = Schemas["AcceptedEvent"];
+export type BatchItem = Schemas["BatchItem"];
+export type BatchResult = Schemas["BatchResult"];
+export type StoredEvent = Schemas["TrajectoryEvent"];
+export type EventSummary = Schemas["EventView"];
+export type Verdict = Schemas["VerdictItem"];
+export type Finding = Schemas["Finding"];
+export type FindingChange = Schemas["Feedback"];
+export type Trajectory = Schemas["Trajectory"];
+export type Breaker = Schemas["Breaker"];
+export type AcknowledgedBreaker = Schemas["Acknowledged"];
+export type Acknowledgement = Schemas["Acknowledgement"];
+export type Reflexion = Schemas["Listing_Reflexion"]["items"][number];
+export type EventFilters = Filters<"/v1/events">;
+export type FindingFilters = Omit<Filters<"/v1/findings">, "format">;
+export type FindingStreamFilters = Omit<Query<"/v1/findings/stream">, "last_event_id">;
+export type BreakerFilters = Filters<"/v1/breakers">;
+export type ReflexionFilters = Filters<"/v1/reflexions">;
+
+export type Effect = Schemas["Effect"];
+export type DecideBody = Body<"/v1/decide">;
+export type Decision = Schemas["Answer"];
+export type CallOutcome = Body<"/v1/calls/{call_id}/outcome">;
+export type ToolAnnotations = Schemas["ToolAnnotations"];
+export type ToolDescription = Schemas["Tool"];
+export type Approval = Schemas["Approval"];
+export type ApprovalFilters = Omit<Query<"/v1/approvals">, "limit">;
+export type EffectiveExecution = Schemas["Effective"];
+export type EffectiveFilters = Query<"/v1/execution/effective">;
+export type Run = Schemas["Run"];
+export type RunFilters = Omit<Query<"/v1/runs">, "limit">;
+export type EndedRuns = Schemas["RunsEnded"];
+
+/** Session to begin; `agent`, `route` and `modes` default to those of the client and the context. */
+export type SessionAttachment = Omit<Body<"/v1/sessions">, "agent" | "deadline_ms" | "documents" | "modes"> & {
+  agent?: string;
+  modes?: readonly string[];
+  /** Documents by name. */
+  documents?: Record<string, string | { text: string; format?: Schemas["Format"] }>;
+};
+export type Attachment = Schemas["Attachment"];
+export type SessionState = Schemas["Session"];
+export type SessionSummary = Schemas["Summary"];
+export type TurnRequest = Omit<Body<"/v1/sessions/{id}/turns">, "deadline_ms">;
+export type Turn = Schemas["TurnAnswer"];
+export type MessageRequest = Omit<Body<"/v1/sessions/{id}/messages">, "deadline_ms" | "role"> & {
+  /** `assistant` unless given. */
+  role?: "user" | "assistant" | "tool" | "system";
+};
+export type MessageAnswer = Schemas["MessageAnswer"];
+export type GuardRequest = Omit<Body<"/v1/guard">, "agent" | "session" | "deadline_ms">;
+/** The verdict on one call or message. */
+export type GuardAnswer = Schemas["GuardAnswer"] & {
+  /** True if the call was so long that the server did not judge it: no rule was asked. */
+  unjudged: boolean;
+};
+export type Judged = Schemas["Judged"];
+export type ToolRef = Schemas["ToolRef"];
+export type ToolDefinition = Schemas["ToolDefinition"];
+export type SidecarCall = Schemas["SidecarCall"];
+export type SidecarResult = Schemas["SidecarResult"];
+export type SelectRequest = Pick<Body<"/v1/tools/select">, "query" | "limit" | "always_include">;
+export type Selection = Schemas["Selected"];
+export type DocumentDue = Schemas["DocumentDue"];
+export type DocumentEdit = Schemas["Edit"];
+export type DocumentSection = Schemas["Section"];
+export type DocumentView = Schemas["DocumentView"];
+export type DocumentFormat = Schemas["Format"];
+export type DocumentVersion = Schemas["Listing_VersionView"]["items"][number];
+export type Pattern = Schemas["Pattern"];
+export type OfferedPattern = Schemas["Offered"];
+/** Pattern to record; `task` and `task_id` are those of the session unless given. */
+export type PatternRecord = Omit<Schemas["NewPattern"], "agent" | "session" | "task" | "tools"> & {
+  task?: string;
+  tools?: readonly ToolRef[];
+};
+export type RecordedPattern = Schemas["Told"];
+/** Patterns that fit a task, best first. */
+export type FoundPatterns = Schemas["PatternsFound"] & { degraded: boolean; warnings: string[] };
+export type SessionOutcome = Schemas["PatternOutcome"];

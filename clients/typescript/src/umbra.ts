@@ -1,0 +1,609 @@
+/** The client: server, key and identity of the caller, and all that the API offers to programs. */
+
+import { Boundary, type DecideCall, describedTool, describeKind, type ToolCall, type ToolOptions } from "./boundary.js";
+import { type CallContext, currentContext, overlaid, withContext } from "./context.js";
+import { pause } from "./deadline.js";
+import { Unavailable } from "./errors.js";
+import { type GuardedTool, refuseGenerator, wrappedTools } from "./guardrails.js";
+import { ItemStream, Listing, type Page } from "./lists.js";
+import { environment, firstLine, randomId } from "./platform.js";
+import type { paths } from "./schema.js";
+import { Sidecar, type SidecarSettings } from "./sidecar.js";
+import { isRecord, type Logger, type Repetition, type RequestOptions, Transport } from "./transport.js";
+import type {
+  AcceptedEvent,
+  Acknowledgement,
+  AcknowledgedBreaker,
+  Approval,
+  ApprovalFilters,
+  BatchItem,
+  BatchResult,
+  Breaker,
+  BreakerFilters,
+  CallOutcome,
+  Decision,
+  EffectiveExecution,
+  EffectiveFilters,
+  EndedRuns,
+  EventFilters,
+  EventSummary,
+  Finding,
+  FindingChange,
+  FindingFilters,
+  FindingStreamFilters,
+  NewEvent,
+  Reflexion,
+  ReflexionFilters,
+  Run,
+  RunFilters,
+  SessionAttachment,
+  Status,
+  StoredEvent,
+  Trajectory,
+  Verdict,
+} from "./types.js";
+import { toJson } from "./values.js";
+
+/** Settings of a client. What is left out is taken from the variables `UMBRA_...`, where the runtime has variables. */
+export interface UmbraSettings {
+  /** Address of the server; `UMBRA_URL`, or `http://127.0.0.1:7817`. */
+  url?: string | undefined;
+  /** Key; `UMBRA_API_KEY`, or the first line of the file `UMBRA_API_KEY_FILE`. */
+  apiKey?: string | undefined;
+  /** Name of the agent; `UMBRA_AGENT`, or `typescript`. */
+  agent?: string | undefined;
+  /** `UMBRA_SESSION`. */
+  session?: string | undefined;
+  /** `UMBRA_RUN`; without run and session, calls of tools belong to a run of the process. */
+  run?: string | undefined;
+  /** `UMBRA_SEED`. */
+  seed?: string | undefined;
+  /** Longest time of a request with all its attempts, in milliseconds; 10,000 unless given. */
+  timeoutMs?: number | undefined;
+  /** Longest wait for a decision, and for an answer of the sidecar, in milliseconds; 2,000 unless given. */
+  decisionTimeoutMs?: number | undefined;
+  /** Receiver of warnings; the console's `warn` unless given. */
+  logger?: Logger | undefined;
+  /** `fetch` to send requests with; that of the runtime unless given. */
+  fetch?: typeof fetch | undefined;
+}
+
+/** An event to post; `agent` is the client's unless given. */
+export type EventToPost = Omit<NewEvent, "agent"> & { agent?: string };
+
+type Method = "get" | "put" | "post" | "patch" | "delete";
+type PathOf<M extends Method> = {
+  [P in keyof paths]: paths[P] extends Record<M, { responses: unknown }> ? P : never;
+}[keyof paths];
+type Json<C> = C extends { content: { "application/json": infer J } } ? J : undefined;
+type AnswerOf<O> = O extends { responses: infer R } ? Json<R[keyof R & (200 | 201 | 202 | 204)]> : never;
+type QueryOf<O> = O extends { parameters: { query?: infer Q } } ? { query?: NonNullable<Q> } : object;
+type PathParametersOf<O> = O extends { parameters: { path: infer P extends object } } ? { path: P } : object;
+type BodyOf<O> = O extends { requestBody: { content: { "application/json": infer B } } }
+  ? { body: B }
+  : O extends { requestBody?: { content: { "application/json": infer B } } }
+    ? { body?: B }
+    : object;
+/** Parts of a request to an operation of the API. */
+export type OperationRequest<O> = QueryOf<O> &
+  PathParametersOf<O> &
+  BodyOf<O> &
+  RequestOptions & { headers?: Record<string, string> };
+
+/** Limits of one request to `POST /v1/events/batch`: number of events, and bytes of JSON, below the server's 2 MiB. */
+const MOST_BATCH = 1_000;
+const MOST_BATCH_BYTES = 1_500_000;
+/** Longest wait of one request for a verdict, in seconds. */
+const MOST_WAIT = 60;
+/** Longest pause between two looks at an approval, in milliseconds. */
+const MOST_LOOK_MS = 2_000;
+/** Most items of an answer, for lists without pages. */
+const MOST_ITEMS = 500;
+
+/**
+ * Client of a server of Umbra.
+ *
+ *     const umbra = new Umbra({ agent: "writer" });
+ *     await umbra.events.post({ task_id: "t-1", output: "The report is written." });
+ *
+ * Bodies, filters and answers have the API's own names (`task_id`); options of this package are in camelCase. Each
+ * request has one deadline, `timeoutMs`, and accepts a `signal`. Requests throw {@link APIError} if the server refuses
+ * them, and {@link Unavailable} without a usable answer; those that may be repeated are, until the deadline.
+ */
+export class Umbra {
+  /** Address of the server. */
+  readonly url: string;
+  /** Name of the agent. */
+  readonly agent: string;
+  readonly #transport: Transport;
+  readonly #boundary: Boundary;
+  readonly #timeoutMs: number;
+
+  /** Throws {@link TypeError} if a setting is wrong, and the file's error if the file with the key cannot be read. */
+  constructor(settings: UmbraSettings = {}) {
+    const variables = environment();
+    this.url = serverAddress(settings.url || variables["UMBRA_URL"] || "http://127.0.0.1:7817");
+    this.agent = settings.agent || variables["UMBRA_AGENT"] || "typescript";
+    this.#timeoutMs = positive("timeoutMs", settings.timeoutMs ?? 10_000);
+    this.#transport = new Transport({
+      url: this.url,
+      apiKey: credential(settings.apiKey, variables),
+      fetch: settings.fetch,
+      logger: settings.logger ?? { info: () => {}, warn: (message) => console.warn(message) },
+    });
+    const context = {
+      agent: this.agent,
+      session: settings.session || variables["UMBRA_SESSION"],
+      run: settings.run || variables["UMBRA_RUN"],
+      seed: settings.seed || variables["UMBRA_SEED"],
+    };
+    const decisionTimeoutMs = positive("decisionTimeoutMs", settings.decisionTimeoutMs ?? 2_000);
+    this.#boundary = new Boundary(this.#transport, context, decisionTimeoutMs);
+  }
+
+  /** Events: copies of what agents do. */
+  readonly events = {
+    /**
+     * Posts an event, once even if the request is repeated: its `id`, made up unless given, is the idempotency key.
+     * With `wait` the answer comes with the verdict of active shadows, after `wait` seconds at most.
+     */
+    post: async (event: EventToPost, options: RequestOptions & { wait?: number } = {}): Promise<AcceptedEvent> => {
+      const { wait } = options;
+      const body = this.#event(event);
+      const limits = { ...options, timeoutMs: (options.timeoutMs ?? this.#timeoutMs) + 1_000 * (wait ?? 0) };
+      return this.#post("/v1/events", body, limits, "retry", wait === undefined ? {} : { prefer: `wait=${wait}` });
+    },
+
+    /**
+     * Posts many events, in as many requests as the limits of the server ask for. Each event is accepted or refused for
+     * itself: see `results`, in the order of the events. Give events an `id` of your own, then repeating the whole call
+     * after an error stores none of them twice.
+     */
+    postMany: async (events: Iterable<EventToPost>, options: RequestOptions = {}): Promise<BatchResult> => {
+      const total: BatchResult = { accepted: 0, replayed: 0, rejected: 0, results: [] };
+      for (const batch of batches(Array.from(events, (event) => JSON.stringify(this.#event(event))))) {
+        const first = total.results.length;
+        let answer: BatchResult;
+        try {
+          const request = {
+            method: "POST",
+            path: "/v1/events/batch",
+            body: `{"events":[${batch.join()}]}`,
+            repetition: "retry",
+          } as const;
+          answer = await this.#send<BatchResult>(request, options);
+        } catch (error) {
+          if (first > 0 && error instanceof Error) error.message += `; the first ${first} events were posted`;
+          throw error;
+        }
+        total.accepted += answer.accepted;
+        total.replayed += answer.replayed;
+        total.rejected += answer.rejected;
+        total.results.push(...answer.results.map((item): BatchItem => ({ ...item, index: first + item.index })));
+      }
+      return total;
+    },
+
+    /** Returns an event with its dispositions, reviews and findings. */
+    get: (id: string, options: RequestOptions = {}): Promise<StoredEvent> =>
+      this.#get(`/v1/events/${segment(id)}`, {}, options),
+
+    /** Lists events in the order of their receipt. */
+    list: (filters: EventFilters = {}, options: RequestOptions = {}): Listing<EventSummary> =>
+      this.#list("/v1/events", filters, options),
+
+    /**
+     * Returns the verdict of active shadows on an event. With `wait` it waits for the verdict, that many seconds at
+     * most; then the verdict may still be `pending`.
+     */
+    verdict: async (id: string, options: RequestOptions & { wait?: number } = {}): Promise<Verdict> => {
+      const { wait = 0 } = options;
+      const until = performance.now() + 1_000 * wait;
+      for (;;) {
+        const seconds = Math.min(MOST_WAIT, Math.max(0, Math.ceil((until - performance.now()) / 1_000)));
+        const limits = { ...options, timeoutMs: (options.timeoutMs ?? this.#timeoutMs) + 1_000 * seconds };
+        const verdict = await this.#get<Verdict>(`/v1/events/${segment(id)}/verdict`, { wait: seconds }, limits);
+        if (verdict.verdict !== "pending" || performance.now() >= until) return verdict;
+        // A server that ends its own wait earlier is not asked without a pause.
+        await pause(100, options.signal);
+      }
+    },
+  };
+
+  /** Findings: faults that shadows found in events. */
+  readonly findings = {
+    /** Lists findings, oldest first. */
+    list: (filters: FindingFilters = {}, options: RequestOptions = {}): Listing<Finding> =>
+      this.#list("/v1/findings", filters, options),
+
+    get: (id: string, options: RequestOptions = {}): Promise<Finding> =>
+      this.#get(`/v1/findings/${segment(id)}`, {}, options),
+
+    /** Sets a person's judgement: `status`, `note`. Needs the scope `admin`. */
+    update: (id: string, change: FindingChange, options: RequestOptions = {}): Promise<Finding> => {
+      const body = JSON.stringify(change);
+      return this.#send({ method: "PATCH", path: `/v1/findings/${segment(id)}`, body, repetition: "retry" }, options);
+    },
+
+    /**
+     * Streams findings as they become visible, from now on, or behind the cursor `after` (the `resumeCursor` of a
+     * stream or of a list). It ends when its loop is left or `signal` aborts; an interrupted stream is resumed without a
+     * gap. Throws {@link Unavailable} if it cannot be opened within `timeoutMs`.
+     */
+    stream: (
+      filters: FindingStreamFilters = {},
+      options: RequestOptions & { after?: string } = {},
+    ): ItemStream<Finding> => {
+      const events = (after: string | undefined) => {
+        const { timeoutMs = this.#timeoutMs, signal } = options;
+        return this.#transport.events({ path: "/v1/findings/stream", query: filters, after }, { timeoutMs, signal });
+      };
+      async function* findings(
+        after: string | undefined,
+        note: (id: string) => void,
+      ): AsyncGenerator<Finding, void, void> {
+        for await (const { id, event, data } of events(after)) {
+          if (id) note(id);
+          if (event === "finding") yield JSON.parse(data) as Finding;
+        }
+      }
+      return new ItemStream(findings, options.after);
+    },
+  };
+
+  /** Approvals: calls of tools that wait for a person. */
+  readonly approvals = {
+    /** Lists approvals, the newest 500 at most. */
+    list: (filters: ApprovalFilters = {}, options: RequestOptions = {}): Listing<Approval> =>
+      this.#list("/v1/approvals", { ...filters, pageSize: MOST_ITEMS }, options),
+
+    get: (id: string, options: RequestOptions = {}): Promise<Approval> =>
+      this.#get(`/v1/approvals/${segment(id)}`, {}, options),
+
+    /** Approves the call: a call with the same arguments runs, once. Needs the scope `admin`. */
+    approve: (id: string, reason?: string, options: RequestOptions = {}): Promise<Approval> =>
+      this.#answerApproval(id, "approve", reason, options),
+
+    /** Denies the call. Needs the scope `admin`. */
+    deny: (id: string, reason?: string, options: RequestOptions = {}): Promise<Approval> =>
+      this.#answerApproval(id, "deny", reason, options),
+
+    /**
+     * Waits for a person's answer, until the approval expires or `timeoutMs` (no limit unless given) have passed; then
+     * the state may still be `pending`. Outages of the server are waited out.
+     */
+    wait: async (id: string, options: RequestOptions = {}): Promise<Approval> => {
+      const { signal, timeoutMs = Infinity } = options;
+      const until = performance.now() + timeoutMs;
+      let look = 100;
+      for (;;) {
+        const left = until - performance.now();
+        try {
+          const limit = Math.max(1, Math.min(left, this.#timeoutMs));
+          const approval = await this.approvals.get(id, { signal, timeoutMs: limit });
+          if (approval.state !== "pending" || performance.now() >= until) return approval;
+        } catch (error) {
+          if (!(error instanceof Unavailable) || performance.now() >= until) throw error;
+        }
+        await pause(Math.max(1, Math.min(look, until - performance.now())), signal);
+        signal?.throwIfAborted();
+        look = Math.min(MOST_LOOK_MS, look * 1.5);
+      }
+    },
+  };
+
+  readonly execution = {
+    /** Returns the execution that holds for a call, live or shadow, and the source that decided. */
+    effective: (filters: EffectiveFilters = {}, options: RequestOptions = {}): Promise<EffectiveExecution> =>
+      this.#get("/v1/execution/effective", filters, options),
+  };
+
+  /** Runs of agents, and whether their calls run. */
+  readonly runs = {
+    /** Lists runs, the newest 500 at most. */
+    list: (filters: RunFilters = {}, options: RequestOptions = {}): Listing<Run> =>
+      this.#list("/v1/runs", { ...filters, pageSize: MOST_ITEMS }, options),
+
+    /** Ends a run: the next call with its name begins a new one. Needs the scope `admin`. */
+    end: (run: string, request: { reason: string; agent?: string }, options: RequestOptions = {}): Promise<EndedRuns> =>
+      this.#post(`/v1/runs/${segment(run)}/end`, request, options, "retry"),
+  };
+
+  readonly trajectories = {
+    /** Returns a task with all its events, in order, each with its findings. */
+    get: async (taskId: string, options: RequestOptions = {}): Promise<Trajectory> => {
+      const path = `/v1/trajectories/${segment(taskId)}`;
+      const whole = await this.#get<Trajectory>(path, { limit: MOST_ITEMS }, options);
+      while (whole.next_cursor != null) {
+        const next = await this.#get<Trajectory>(path, { limit: MOST_ITEMS, cursor: whole.next_cursor }, options);
+        whole.events.push(...next.events);
+        whole.next_cursor = next.next_cursor ?? null;
+        whole.resume_cursor = next.resume_cursor;
+      }
+      return whole;
+    },
+  };
+
+  /** Breakers: recommendations to hold an agent back. */
+  readonly breakers = {
+    list: (filters: BreakerFilters = {}, options: RequestOptions = {}): Listing<Breaker> =>
+      this.#list("/v1/breakers", filters, options),
+
+    get: (agent: string, options: RequestOptions = {}): Promise<Breaker> =>
+      this.#get(`/v1/breakers/${segment(agent)}`, {}, options),
+
+    /** Notes that a person takes care of an open breaker. Needs the scope `admin`. */
+    acknowledge: (
+      agent: string,
+      request: Acknowledgement = {},
+      options: RequestOptions = {},
+    ): Promise<AcknowledgedBreaker> =>
+      this.#post(`/v1/breakers/${segment(agent)}/acknowledge`, request, options, "retry"),
+
+    /** Closes the breaker by hand. Needs the scope `admin`. */
+    reset: (agent: string, request: Acknowledgement = {}, options: RequestOptions = {}): Promise<Breaker> =>
+      this.#post(`/v1/breakers/${segment(agent)}/reset`, request, options, "retry"),
+  };
+
+  /** Reflexions: recommendations that an agent reconsider a recurring fault. */
+  readonly reflexions = {
+    list: (filters: ReflexionFilters = {}, options: RequestOptions = {}): Listing<Reflexion> =>
+      this.#list("/v1/reflexions", filters, options),
+  };
+
+  /** Returns the state of the server: its queue, shadows, providers and database. */
+  status(options: RequestOptions = {}): Promise<Status> {
+    return this.#get("/v1/status", {}, options);
+  }
+
+  /**
+   * Puts the execution boundary around a function that an agent calls as a tool, and returns a function of the same
+   * parameters. The first parameter is the object of the tool's arguments, and all that the server is told; others,
+   * such as a framework's context, stay here.
+   *
+   * Each call is decided by the server: the function runs, or its stub is returned, or {@link Blocked},
+   * {@link ApprovalRequired} or {@link StubFault} is thrown. Without a decision (`reason` is `unavailable`) only a tool
+   * with `effect: "read"` runs, unless the server once called it no read. The outcome is reported in the background.
+   */
+  tool<P extends unknown[], R>(
+    options: ToolOptions<P, R>,
+    body: (...parameters: P) => R | Promise<R>,
+  ): (...parameters: P) => Promise<Awaited<R>> {
+    refuseGenerator(body);
+    const { name, server, stub, ...settings } = options;
+    const tool: GuardedTool = { name, server };
+    describedTool({ ...settings, tool });
+    const call = async (parameters: P): Promise<Awaited<R>> => {
+      const made = typeof stub === "function" ? () => (stub as (...parameters: P) => R)(...parameters) : stub;
+      const given = argumentsOf(name, parameters[0]);
+      const decided = { ...settings, tool, arguments: given, ...(made === undefined ? {} : { stub: made }) };
+      return (await this.#boundary.run<R>(decided as ToolCall<R>, () => body(...parameters))) as Awaited<R>;
+    };
+    const wrapped = (...parameters: P): Promise<Awaited<R>> => {
+      const { guardrails } = currentContext();
+      return guardrails ? guardrails.call(tool, parameters[0], () => call(parameters)) : call(parameters);
+    };
+    Object.defineProperty(wrapped, "name", { value: name });
+    wrappedTools.set(wrapped, { tool, call: (parameters) => call(parameters as P) });
+    return wrapped;
+  }
+
+  /**
+   * Decides one call of a tool, then runs `body`, returns a stub, or throws, as {@link tool} does. Adapters of
+   * frameworks call this with the name and the arguments that the model gave.
+   */
+  async run<R>(call: ToolCall<R>, body: () => R | Promise<R>): Promise<R> {
+    const { guardrails } = currentContext();
+    if (guardrails === undefined) return this.#boundary.run(call, body);
+    const { name, server } = describedTool(call);
+    const tool = { name, server: server ?? undefined };
+    return guardrails.call(tool, call.arguments, () => this.#boundary.run(call, body), call.signal);
+  }
+
+  /** Asks for a decision about a call, and leaves it to the caller to follow it. */
+  decide(call: DecideCall, options: RequestOptions = {}): Promise<Decision> {
+    return this.#boundary.decide(call, options);
+  }
+
+  /** Reports the outcome of a call that ran by {@link decide}, in the background. `agent` is the client's unless given. */
+  report(callId: string, outcome: Omit<CallOutcome, "agent"> & { agent?: string }): void {
+    this.#boundary.reporter.report(callId, { agent: this.agent, ...outcome });
+  }
+
+  /** Waits until all outcomes are reported, `timeoutMs` at most (2,000 unless given). Returns true if none is left. */
+  flush(timeoutMs = 2_000): Promise<boolean> {
+    return this.#boundary.reporter.flush(timeoutMs);
+  }
+
+  /**
+   * Runs `body` with another agent, session, run, route or modes for all calls of tools in it. Contexts nest: modes are
+   * added, and a run within a run inherits the outer one's execution. Needs `AsyncLocalStorage` (Node, Deno, Bun).
+   */
+  context<R>(context: CallContext, body: () => R): R {
+    const outer = currentContext().context;
+    const base = outer.run ? {} : { run: this.#boundary.base.run };
+    const inner = overlaid(context, { ...outer, ...base });
+    return withContext({ context: inner }, body);
+  }
+
+  /**
+   * Attaches the sidecar to a session of an agent.
+   *
+   *     await using s = await umbra.sidecar({ task: "fix the date bug", documents: { todo: "# Todo\n" } });
+   *
+   * The end of the block closes the session with `s.outcome`, which is to be set. With a function the session is closed
+   * as `succeeded` when it returns, and as `failed` when it throws, unless `s.outcome` was set:
+   *
+   *     await umbra.sidecar({ task: "fix the date bug" }, async (s) => { ... });
+   *
+   * `id` among the settings resumes a session; `s.detach()` leaves it open.
+   */
+  sidecar(attachment?: SessionAttachment, settings?: SidecarSettings): Promise<Sidecar>;
+  sidecar<R>(
+    attachment: SessionAttachment,
+    body: (session: Sidecar) => R | Promise<R>,
+    settings?: SidecarSettings,
+  ): Promise<R>;
+  async sidecar<R>(
+    attachment: SessionAttachment = {},
+    bodyOrSettings?: SidecarSettings | ((session: Sidecar) => R | Promise<R>),
+    more?: SidecarSettings,
+  ): Promise<Sidecar | R> {
+    const body = typeof bodyOrSettings === "function" ? bodyOrSettings : undefined;
+    const settings = (typeof bodyOrSettings === "function" ? more : bodyOrSettings) ?? {};
+    const { base, decisionTimeoutMs } = this.#boundary;
+    const context = { agent: this.agent, ...overlaid(currentContext().context, base) };
+    const limits = { ...settings, deadlineMs: settings.deadlineMs ?? decisionTimeoutMs };
+    const session = new Sidecar(
+      this.#transport,
+      { ...context, agent: context.agent ?? this.agent },
+      attachment,
+      limits,
+    );
+    await session.begin(settings.id, settings.signal);
+    if (body === undefined) return session;
+    let result: R;
+    try {
+      result = await body(session);
+    } catch (error) {
+      session.outcome ??= "failed";
+      await session[Symbol.asyncDispose]();
+      throw error;
+    }
+    if (!session.isOver) await session.close(session.outcome ?? "succeeded");
+    return result;
+  }
+
+  /**
+   * Sends a request to any operation of the API, typed by its OpenAPI document:
+   *
+   *     const { items } = await umbra.request("get", "/v1/sessions", { query: { state: "open" } });
+   */
+  async request<M extends Method, P extends PathOf<M>>(
+    method: M,
+    path: P,
+    request: OperationRequest<paths[P][M]> = {} as OperationRequest<paths[P][M]>,
+  ): Promise<AnswerOf<paths[P][M]>> {
+    const parts: RequestOptions & { path?: object; query?: object; body?: unknown; headers?: Record<string, string> } =
+      request;
+    const values = Object.entries(parts.path ?? {}).map(
+      ([name, value]) => [`{${name}}`, segment(String(value))] as const,
+    );
+    const wire = {
+      method: method.toUpperCase(),
+      path: values.reduce<string>((text, [name, value]) => text.replace(name, () => value), path),
+      query: { ...parts.query },
+      headers: parts.headers,
+      body: parts.body === undefined ? undefined : JSON.stringify(parts.body),
+      repetition: method === "get" ? "retry" : "never",
+    } as const;
+    return this.#send(wire, parts);
+  }
+
+  async #send<T>(request: Parameters<Transport["request"]>[0], options: RequestOptions): Promise<T> {
+    const timeoutMs = positive("timeoutMs", options.timeoutMs ?? this.#timeoutMs);
+    return (await this.#transport.request(request, timeoutMs, options.signal)) as T;
+  }
+
+  #get<T>(path: string, query: object, options: RequestOptions): Promise<T> {
+    return this.#send<T>({ method: "GET", path, query: { ...query }, repetition: "retry" }, options);
+  }
+
+  #post<T>(
+    path: string,
+    body: object,
+    options: RequestOptions,
+    repetition: Repetition,
+    headers: Record<string, string> = {},
+  ): Promise<T> {
+    return this.#send<T>({ method: "POST", path, body: JSON.stringify(body), headers, repetition }, options);
+  }
+
+  #list<T>(path: string, filters: { pageSize?: number; cursor?: string }, options: RequestOptions): Listing<T> {
+    const { pageSize, ...query } = filters;
+    const readPage = async (cursor: string | undefined): Promise<Page<T>> => {
+      const page = await this.#get<Page<T> | undefined>(path, { ...query, limit: pageSize, cursor }, options);
+      if (!isRecord(page) || !Array.isArray(page.items)) {
+        throw new Unavailable(`what answers at ${this.url} is no server of Umbra: GET ${path} is no list`);
+      }
+      return page;
+    };
+    return new Listing(readPage, filters.cursor);
+  }
+
+  #answerApproval(
+    id: string,
+    decision: "approve" | "deny",
+    reason: string | undefined,
+    options: RequestOptions,
+  ): Promise<Approval> {
+    const body = { decision, ...(reason === undefined ? {} : { reason }) };
+    return this.#post(`/v1/approvals/${segment(id)}`, body, options, "never");
+  }
+
+  #event(event: EventToPost): NewEvent {
+    if (!isRecord(event)) throw new TypeError(`an event is an object, not ${describeKind(event)}`);
+    return toJson({ agent: this.agent, id: randomId(), ...event }) as NewEvent;
+  }
+}
+
+/** Groups texts of events into batches within the limits of one request. */
+function* batches(events: readonly string[]): Generator<string[]> {
+  let batch: string[] = [];
+  let bytes = 0;
+  for (const event of events) {
+    // An upper bound without encoding the text: a unit of UTF-16 has three bytes of UTF-8 at most.
+    const size = event.length < 1_000 ? event.length * 3 : new TextEncoder().encode(event).length;
+    if (batch.length === MOST_BATCH || (batch.length > 0 && bytes + size > MOST_BATCH_BYTES)) {
+      yield batch;
+      [batch, bytes] = [[], 0];
+    }
+    batch.push(event);
+    bytes += size + 1;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+function argumentsOf(name: string, given: unknown): object {
+  if (given === undefined || given === null) return {};
+  if (!isRecord(given)) throw new TypeError(`${name} takes one object of named arguments, not ${describeKind(given)}`);
+  return given;
+}
+
+/** Returns a part of a path. An empty one would ask another operation. */
+function segment(value: string): string {
+  if (typeof value !== "string" || value === "")
+    throw new TypeError(`an id is a text, not ${JSON.stringify(value) ?? "undefined"}`);
+  return encodeURIComponent(value).replace(/^\.+$/, (dots) => "%2E".repeat(dots.length));
+}
+
+function positive(name: string, ms: number): number {
+  if (!(ms > 0)) throw new TypeError(`${name} is in milliseconds and above 0`);
+  return ms;
+}
+
+/** Returns an address without its last slash. A wrong one is not repeated in the error: it may hold a password. */
+function serverAddress(url: string): string {
+  const wanted = "write http://HOST:PORT or https://HOST";
+  let parts: URL;
+  try {
+    parts = new URL(url);
+  } catch {
+    throw new TypeError(`url (or UMBRA_URL) is no address of a server: ${wanted}`);
+  }
+  if (!["http:", "https:"].includes(parts.protocol))
+    throw new TypeError(`url (or UMBRA_URL) has another protocol: ${wanted}`);
+  if (parts.username || parts.password)
+    throw new TypeError(`url (or UMBRA_URL) has a user or a password: ${wanted}, and set apiKey`);
+  if (parts.search || parts.hash) throw new TypeError(`url (or UMBRA_URL) has a query or a fragment: ${wanted}`);
+  return `${parts.origin}${parts.pathname}`.replace(/\/+$/, "");
+}
+
+/** Returns the key. A wrong one is not repeated in the error. */
+function credential(given: string | undefined, variables: Record<string, string | undefined>): string | undefined {
+  const file = variables["UMBRA_API_KEY_FILE"];
+  const key = given || variables["UMBRA_API_KEY"] || (file ? firstLine(file) : undefined);
+  if (key && !/^[\x21-\x7e]+$/.test(key))
+    throw new TypeError("the key has characters that no key has, such as a blank or a line end");
+  return key || undefined;
+}
