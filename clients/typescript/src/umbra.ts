@@ -95,8 +95,9 @@ const MOST_BATCH = 1_000;
 const MOST_BATCH_BYTES = 1_500_000;
 /** Longest wait of one request for a verdict, in seconds. */
 const MOST_WAIT = 60;
-/** Longest pause between two looks at an approval, in milliseconds. */
+/** Longest pause between two looks at an approval, and least time for the last look, in milliseconds. */
 const MOST_LOOK_MS = 2_000;
+const LAST_LOOK_MS = 1_000;
 /** Most items of an answer, for lists without pages. */
 const MOST_ITEMS = 500;
 
@@ -279,7 +280,7 @@ export class Umbra {
       for (;;) {
         const left = until - performance.now();
         try {
-          const limit = Math.max(1, Math.min(left, this.#timeoutMs));
+          const limit = Math.min(Math.max(left, LAST_LOOK_MS), this.#timeoutMs);
           const approval = await this.approvals.get(id, { signal, timeoutMs: limit });
           if (approval.state !== "pending" || performance.now() >= until) return approval;
         } catch (error) {
@@ -306,7 +307,7 @@ export class Umbra {
 
     /** Ends a run: the next call with its name begins a new one. Needs the scope `admin`. */
     end: (run: string, request: { reason: string; agent?: string }, options: RequestOptions = {}): Promise<EndedRuns> =>
-      this.#post(`/v1/runs/${segment(run)}/end`, request, options, "retry"),
+      this.#post(`/v1/runs/${segment(run)}/end`, request, options, "never"),
   };
 
   readonly trajectories = {
