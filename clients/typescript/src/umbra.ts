@@ -439,12 +439,12 @@ export class Umbra {
    *
    * `id` among the settings resumes a session; `s.detach()` leaves it open.
    */
-  sidecar(attachment?: SessionAttachment, settings?: SidecarSettings): Promise<Sidecar>;
   sidecar<R>(
     attachment: SessionAttachment,
     body: (session: Sidecar) => R | Promise<R>,
     settings?: SidecarSettings,
   ): Promise<R>;
+  sidecar(attachment?: SessionAttachment, settings?: SidecarSettings): Promise<Sidecar>;
   async sidecar<R>(
     attachment: SessionAttachment = {},
     bodyOrSettings?: SidecarSettings | ((session: Sidecar) => R | Promise<R>),
