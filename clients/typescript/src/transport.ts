@@ -108,7 +108,7 @@ export class Transport {
           request.repetition === "retry" || (request.repetition === "once" && attempt === 1 && !answered);
         const wait =
           request.repetition === "retry" ? pauseBefore(attempt, answered ? outcome.retryAfterMs : undefined) : 0;
-        if (isDone || !mayRepeat || wait >= deadline.left()) {
+        if (isDone || !mayRepeat || deadline.isPast || wait >= deadline.left()) {
           if (answered) return outcome;
           throw outcome;
         }

@@ -181,6 +181,11 @@ export class Peer {
     return `http://127.0.0.1:${(this.#listener.address() as AddressInfo).port}`;
   }
 
+  /** Number of requests that clients sent. */
+  get requests(): number {
+    return this.received.match(/ HTTP\/1\.1\r\n/g)?.length ?? 0;
+  }
+
   /** Breaks all connections. */
   cut(): void {
     for (const socket of this.#sockets) socket.destroy();
@@ -197,7 +202,7 @@ export class Peer {
     const { behaviour } = this;
     socket.on("data", (data) => {
       this.received += data.toString("latin1");
-      if (typeof behaviour === "object") socket.end(behaviour.answer);
+      if (typeof behaviour === "object") socket.write(behaviour.answer);
       if (behaviour === "cut") socket.destroy();
     });
     if (behaviour === "pass") {
