@@ -8,8 +8,16 @@ import { isRecord } from "./transport.js";
 import type { GuardAnswer, Judged, MessageAnswer, MessageRequest, SidecarCall, SidecarResult } from "./types.js";
 import { MOST_VALUES, toJson, withoutNul } from "./values.js";
 
-/** `enforce` throws {@link Blocked} and {@link ResultWithheld}; `warn` and `audit` only log, as a warning or as info. */
-export type GuardrailMode = "enforce" | "warn" | "audit";
+/** Force of the rules: `enforce` throws {@link Blocked} and {@link ResultWithheld}; `warn` and `audit` only log. */
+export type Enforcement = "enforce" | "warn" | "audit";
+
+/** Name of the guarded tool, and route and mode of the agent for its calls. */
+export interface GuardrailOptions {
+  name?: string;
+  server?: string;
+  route?: string;
+  mode?: string;
+}
 
 export interface GuardedTool {
   name: string;
@@ -39,32 +47,37 @@ const MOST_ARGUMENTS = 1_000_000;
 
 /** Applies the rules to calls of tools; {@link Sidecar.guardrails} returns one. */
 export class Guardrails {
+  /** Plain names of the tools whose calls were asked about. */
+  readonly #asked = new Set<string>();
+
   constructor(
     private readonly session: Sidecar,
-    readonly mode: GuardrailMode,
+    readonly enforcement: Enforcement,
+    private readonly options: GuardrailOptions,
   ) {
-    if (!["enforce", "warn", "audit"].includes(mode)) {
-      throw new TypeError(`mode is enforce, warn or audit, not ${JSON.stringify(mode)}`);
+    if (!["enforce", "warn", "audit"].includes(enforcement)) {
+      const given = JSON.stringify(enforcement);
+      throw new TypeError(
+        `guardrails take enforce, warn or audit, not ${given}; a mode of the agent is { mode: ${given} }`,
+      );
     }
   }
 
   /**
    * Returns the function under guardrails. Its first parameter is the object of the arguments, and all that rules see.
-   * The tool is named by `tool`, unless `umbra.tool` named it already or the function's own name does.
    */
-  wrap<P extends unknown[], R>(
-    body: (...parameters: P) => R | Promise<R>,
-    tool?: { name?: string; server?: string },
-  ): (...parameters: P) => Promise<R> {
+  wrap<P extends unknown[], R>(body: (...parameters: P) => R | Promise<R>): (...parameters: P) => Promise<R> {
     const wrapped = wrappedTools.get(body);
     if (wrapped !== undefined) {
-      if (tool?.name || tool?.server) throw new TypeError(`${toolName(wrapped.tool)} has its name from umbra.tool`);
+      if (this.options.name || this.options.server) {
+        throw new TypeError(`${toolName(wrapped.tool)} has its name from umbra.tool`);
+      }
       return (...parameters) => this.call(wrapped.tool, parameters[0], () => wrapped.call(parameters) as Promise<R>);
     }
     refuseGenerator(body);
-    const name = tool?.name ?? body.name;
-    if (!name) throw new TypeError("a function without a name needs one: guardrails(mode, { name })");
-    const named = { name, server: tool?.server };
+    const name = this.options.name ?? body.name;
+    if (!name) throw new TypeError("a function without a name needs one: guardrails(enforcement, { name })");
+    const named = { name, server: this.options.server };
     return (...parameters) => this.call(named, parameters[0], () => body(...parameters));
   }
 
@@ -76,12 +89,22 @@ export class Guardrails {
     return withContext({ guardrails: this }, body);
   }
 
+  /** Warns of calls of a session that were made within {@link run}, and that no rule was asked about. */
+  warnOfUnguarded(session: Sidecar, calls: readonly SidecarCall[]): void {
+    if (session !== this.session) return;
+    for (const { tool } of calls) {
+      const name = typeof tool === "string" ? tool : toolName(tool);
+      if (this.#asked.has(plainToolName(name))) continue;
+      this.#warn(`${name} was called under guardrails, but no rule was asked: call it by umbra.tool or umbra.run`);
+    }
+  }
+
   /** Makes one call under the rules. */
   async call<R>(tool: GuardedTool, given: unknown, body: () => R | Promise<R>, signal?: AbortSignal): Promise<R> {
     const call = this.#call(tool, given);
     if (call === undefined) return await body();
     try {
-      this.#before(tool, await this.session.guard({ call }, { signal }));
+      this.#before(tool, await this.session.guard({ call, ...this.#place() }, { signal }));
     } catch (error) {
       this.#unasked(tool, error);
     }
@@ -106,12 +129,13 @@ export class Guardrails {
       throw new TypeError(`${toolName(tool)} takes one object of named arguments, not ${describeKind(named)}`);
     }
     const { name, server } = tool;
+    this.#asked.add(plainToolName(toolName(tool)));
     const reference = server ? { server, name } : { name };
     try {
       const plain = toJson(named, MOST_VALUES, withoutNul);
       return { tool: reference, arguments: plain as Record<string, unknown> };
     } catch (error) {
-      if (this.mode === "enforce") {
+      if (this.enforcement === "enforce") {
         const detail = `its arguments cannot be written as JSON: ${errorText(error)}`;
         throw new Blocked(toolName(tool), "unreadable", detail, undefined, { cause: error });
       }
@@ -120,16 +144,22 @@ export class Guardrails {
     }
   }
 
+  /** Returns route and modes of the calls, where they are not those of the session. */
+  #place(): { route?: string; modes?: string[] } {
+    const { route, mode } = this.options;
+    return { ...(route && { route }), ...(mode && { modes: [...this.session.modes, mode] }) };
+  }
+
   #before(tool: GuardedTool, answer: GuardAnswer): void {
     const name = toolName(tool);
     if (answer.unjudged) {
       // Otherwise very long arguments would get past every rule.
       this.#warn(`${name} is not held to the rules: ${answer.warnings.join("; ")}`);
-      if (this.mode === "enforce") {
+      if (this.enforcement === "enforce") {
         throw new Blocked(name, "too_long", "its arguments are so long that the server did not judge them");
       }
     }
-    if (this.#note(tool, answer) && this.mode === "enforce") {
+    if (this.#note(tool, answer) && this.enforcement === "enforce") {
       throw new Blocked(name, "policy", answer.reason ?? "a rule says so", answer);
     }
   }
@@ -138,7 +168,7 @@ export class Guardrails {
     // Before the call no rule objected; an objection now comes too late to stop the call.
     for (const ruling of answer.calls) if (ruling.decision === "block") this.#note(tool, ruling);
     for (const ruling of answer.results) {
-      if (this.#note(tool, ruling) && this.mode === "enforce") {
+      if (this.#note(tool, ruling) && this.enforcement === "enforce") {
         throw new ResultWithheld(toolName(tool), ruling.reason ?? "a rule says so", ruling);
       }
     }
@@ -151,7 +181,7 @@ export class Guardrails {
       this.session.noteIntervention(ruling);
       const verb = isBlock ? "blocks" : "warns of";
       const text = `umbra: the rule ${ruling.rule} ${verb} ${toolName(tool)}: ${ruling.reason}`;
-      this.session.logger[this.mode === "audit" ? "info" : "warn"](text);
+      this.session.logger[this.enforcement === "audit" ? "info" : "warn"](text);
     }
     return isBlock;
   }
@@ -160,7 +190,7 @@ export class Guardrails {
   #unasked(tool: GuardedTool, error: unknown): void {
     const isSidecars = error instanceof APIError || error instanceof Unavailable || error instanceof SessionOver;
     if (!isSidecars) throw error;
-    if (this.mode !== "enforce") {
+    if (this.enforcement !== "enforce") {
       this.#warn(`${toolName(tool)} is not held to the rules: ${error.message}`);
     } else if (error instanceof APIError && ![401, 403].includes(error.status)) {
       throw new Blocked(toolName(tool), error.code, error.message, undefined, { cause: error });
@@ -199,6 +229,14 @@ export function refuseGenerator(body: { name: string; constructor: { name: strin
   if (body.constructor.name.endsWith("GeneratorFunction")) {
     throw new TypeError(`${body.name || "the tool"} is a generator: a tool returns its result, so collect it first`);
   }
+}
+
+/** Returns a tool's name without signs and case, in which its spellings differ. */
+function plainToolName(name: string): string {
+  return name
+    .replace(/^mcp__/, "")
+    .replace(/[^\p{L}\p{N}]/gu, "")
+    .toLowerCase();
 }
 
 function failureReport(call: SidecarCall, error: unknown): CallReport {

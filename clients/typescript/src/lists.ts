@@ -9,16 +9,27 @@ export interface Page<T> {
   resume_cursor?: string;
 }
 
+/** Most items of one page. */
+export const MOST_ITEMS = 500;
+/** Items of a page of a list without a limit. */
+const USUAL_ITEMS = 200;
+
 /** List that is read page by page while it is iterated: `for await (const item of list)`. */
 export class Listing<T> implements AsyncIterable<T> {
-  readonly #readPage: (cursor: string | undefined) => Promise<Page<T>>;
+  readonly #readPage: (cursor: string | undefined, size: number) => Promise<Page<T>>;
   readonly #first: string | undefined;
+  readonly #limit: number;
   #resumeCursor: string | undefined;
 
   /** @internal */
-  constructor(readPage: (cursor: string | undefined) => Promise<Page<T>>, cursor?: string) {
+  constructor(
+    readPage: (cursor: string | undefined, size: number) => Promise<Page<T>>,
+    cursor: string | undefined,
+    limit: number | undefined,
+  ) {
     this.#readPage = readPage;
     this.#first = cursor;
+    this.#limit = limit ?? Infinity;
     this.#resumeCursor = cursor;
   }
 
@@ -32,11 +43,13 @@ export class Listing<T> implements AsyncIterable<T> {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, void> {
     let cursor = this.#first;
+    let left = this.#limit;
     for (;;) {
-      const page = await this.#readPage(cursor);
+      const page = await this.#readPage(cursor, left === Infinity ? USUAL_ITEMS : Math.min(left, MOST_ITEMS));
       yield* page.items;
+      left -= page.items.length;
       this.#resumeCursor = page.resume_cursor ?? this.#resumeCursor;
-      if (page.next_cursor == null) return;
+      if (page.next_cursor == null || left <= 0) return;
       cursor = page.next_cursor;
     }
   }

@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** A session of the sidecar: from attaching to closing, one step at a time. */
 
-import type { CallContext } from "./context.js";
+import { type CallContext, currentContext } from "./context.js";
 import { unlessAborted } from "./deadline.js";
 import {
   checkUpdated,
@@ -12,7 +12,7 @@ import {
   type SidecarOptions,
 } from "./document.js";
 import { APIError, SessionOver, Unavailable, UmbraError } from "./errors.js";
-import { type GuardrailMode, Guardrails } from "./guardrails.js";
+import { type Enforcement, type GuardrailOptions, Guardrails } from "./guardrails.js";
 import { empty, type SidecarAnswer } from "./sidecar_answers.js";
 import {
   type AnswerForm,
@@ -21,6 +21,7 @@ import {
   SidecarClient,
   type SidecarRequest,
 } from "./sidecar_client.js";
+import { sidecarCall, sidecarResult, toolDefinition } from "./tool_forms.js";
 import { isRecord, type Logger, type Transport } from "./transport.js";
 import type {
   Attachment,
@@ -50,6 +51,8 @@ import type {
 export interface SidecarSettings extends SidecarOptions {
   /** Session to resume, in place of a new one. */
   id?: string;
+  /** False to leave the session open at the end of its block, to be resumed by its id. */
+  close?: boolean;
   /** Longest time of a request, in milliseconds; the client's `decisionTimeoutMs` unless given. */
   deadlineMs?: number;
   /** True to throw {@link Unavailable} where the agent would go on without an answer. */
@@ -116,6 +119,7 @@ export class Sidecar implements AsyncDisposable {
   #lost: string | undefined;
   #isOver = false;
   #isResumed = false;
+  readonly #staysOpen: boolean;
   #due: readonly DocumentDue[] = [];
 
   /** @internal Use `umbra.sidecar(...)`. */
@@ -130,8 +134,9 @@ export class Sidecar implements AsyncDisposable {
       if (value !== undefined && value !== null && !Array.isArray(value)) throw new TypeError(`${name} is a list`);
     }
     this.#client = new SidecarClient(transport, settings.deadlineMs, settings.strict ?? false);
+    this.#staysOpen = settings.close === false;
     this.agent = attachment.agent ?? context.agent;
-    this.#attachment = attachment;
+    this.#attachment = { ...attachment, ...(attachment.tools && { tools: attachment.tools.map(toolDefinition) }) };
     this.#task = attachment.task ?? undefined;
     this.#route = attachment.route ?? context.route;
     this.#modes = [...(attachment.modes ?? context.modes ?? [])];
@@ -190,11 +195,6 @@ export class Sidecar implements AsyncDisposable {
     return this.#summary;
   }
 
-  /** True once the session is closed or detached here. */
-  get isOver(): boolean {
-    return this.#isOver;
-  }
-
   /** True if the agent is without a session. */
   get degraded(): boolean {
     return this.#id === undefined || this.#lost !== undefined;
@@ -211,8 +211,9 @@ export class Sidecar implements AsyncDisposable {
    */
   async turn(request: TurnRequest = {}, options: SidecarOptions = {}): Promise<Turn> {
     this.#move(request);
+    const planned = request.planned_calls?.map(sidecarCall);
     const atTurn = [...this.#seen].map(([name, seen]) => [name, seen.latest.text] as const);
-    const body = { ...request, deadline_ms: this.#serverMs() };
+    const body = { ...request, planned_calls: planned, deadline_ms: this.#serverMs() };
     const form = { missing: empty.turn(), required: ["turn", "decision"] };
     const turn = await this.askSession(form, { method: "POST", path: "/turns", body }, options.signal);
     if (turn.turn > 0) {
@@ -222,7 +223,7 @@ export class Sidecar implements AsyncDisposable {
         if (seen !== undefined) seen.atTurn = text;
       }
     }
-    return { ...turn, decisions: padded(turn.decisions, request.planned_calls) };
+    return { ...turn, decisions: padded(turn.decisions, planned) };
   }
 
   /**
@@ -231,15 +232,17 @@ export class Sidecar implements AsyncDisposable {
    */
   async message(request: MessageRequest, options: SidecarOptions = {}): Promise<MessageAnswer> {
     this.#move(request);
-    const body = { role: "assistant", ...request, deadline_ms: this.#serverMs() };
+    const calls = request.tool_calls?.map(sidecarCall);
+    const results = request.results?.map((result) => sidecarResult(result, request.tool_calls ?? []));
+    currentContext().guardrails?.warnOfUnguarded(this, calls ?? []);
+    const body = { role: "assistant", ...request, tool_calls: calls, results, deadline_ms: this.#serverMs() };
     const form = { missing: empty.message(), required: ["message", "decision"] };
     const answer = await this.askSession(form, { method: "POST", path: "/messages", body }, options.signal);
     if (answer.message > 0) {
       this.#due = answer.documents_due;
       this.#taints = answer.taints;
     }
-    const { tool_calls, results } = request;
-    return { ...answer, calls: padded(answer.calls, tool_calls), results: padded(answer.results, results) };
+    return { ...answer, calls: padded(answer.calls, calls), results: padded(answer.results, results) };
   }
 
   /**
@@ -249,9 +252,10 @@ export class Sidecar implements AsyncDisposable {
   async guard(request: GuardRequest, options: SidecarOptions = {}): Promise<GuardAnswer> {
     this.#checkInUse();
     if ((request.call == null) === (request.message == null)) throw new TypeError("guard takes a call or a message");
+    const asked = request.call == null ? request : { ...request, call: sidecarCall(request.call) };
     const question = (session: string | undefined): SidecarRequest => {
       const who = session === undefined ? this.#standing() : { session };
-      const body = { ...who, ...request, deadline_ms: this.#serverMs() };
+      const body = { ...who, ...asked, deadline_ms: this.#serverMs() };
       return { method: "POST", path: "/v1/guard", body, repeatable: true };
     };
     return this.#inOrOut({ missing: empty.guard(), required: ["decision"] }, question, options.signal);
@@ -278,19 +282,20 @@ export class Sidecar implements AsyncDisposable {
    *
    *     const editFile = s.guardrails("enforce", { server: "files" })(async function edit_file({ path, text }) { ... });
    *
-   * For a warning the call runs, and the warning is logged. {@link interventions} has the objections of the rules. To
-   * apply the rules to all tools of `umbra.tool` and `umbra.run` that are called within a function, use `.run`:
+   * The tool is named by `name` and `server`, else by the function. For a warning the call runs, and the warning is
+   * logged. {@link interventions} has the objections of the rules. `mode` and `route` are those of the agent for the
+   * calls: the mode is added to the session's. To apply the rules to all tools of `umbra.tool` and `umbra.run` that are
+   * called within a function, use `run`:
    *
-   *     await s.guardrails("enforce").run(() => agent());
+   *     await s.guardrails("enforce", { mode: "research" }).run(() => agent());
    */
-  guardrails(mode: GuardrailMode = "enforce", tool?: { name?: string; server?: string }): GuardrailsWrapper {
+  guardrails(enforcement: Enforcement = "enforce", options: GuardrailOptions = {}): GuardrailsWrapper {
     this.#checkInUse();
-    const guardrails = new Guardrails(this, mode);
-    const wrap: GuardrailsWrapper = Object.assign(
-      <P extends unknown[], R>(body: (...parameters: P) => R | Promise<R>) => guardrails.wrap(body, tool),
+    const guardrails = new Guardrails(this, enforcement, options);
+    return Object.assign(
+      <P extends unknown[], R>(body: (...parameters: P) => R | Promise<R>) => guardrails.wrap(body),
       { run: <R>(body: () => R) => guardrails.run(body) },
     );
-    return wrap;
   }
 
   /** Returns a document of the session in its present state; {@link Document.put} creates a missing one. */
@@ -451,16 +456,17 @@ export class Sidecar implements AsyncDisposable {
     return answer;
   }
 
-  /** Leaves the session open at the server, to be resumed by its id. It cannot be used here any more. */
-  detach(): void {
-    this.#isOver = true;
+  /** @internal Ends the use of the session here: closes it, unless it was closed or is to stay open. */
+  async end(): Promise<void> {
+    if (this.#isOver) return;
+    if (this.#staysOpen) this.#isOver = true;
+    else await this.close();
   }
 
-  /** Closes the session with {@link outcome}, unless it is closed or detached. */
+  /** Closes the session with {@link outcome}, unless it was closed or `close` is false. */
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#isOver) return;
     try {
-      await this.close();
+      await this.end();
     } catch (error) {
       // The end of a block must not hide the error that leaves it.
       if (!(error instanceof UmbraError)) throw error;
@@ -511,7 +517,7 @@ export class Sidecar implements AsyncDisposable {
   }
 
   #checkInUse(): void {
-    if (this.#isOver) throw new SessionOver("the session is closed, or detached");
+    if (this.#isOver) throw new SessionOver("the session is over: attach a new one, or resume it by its id");
   }
 
   #move({ route, modes }: { route?: string | null; modes?: readonly string[] | null }): void {

@@ -1,6 +1,7 @@
 /** Types of the API, by the names of this package. All are generated from the server's OpenAPI document. */
 
 import type { components, paths } from "./schema.js";
+import type { CallLike, DefinitionLike, ResultLike } from "./tool_forms.js";
 
 type Schemas = components["schemas"];
 type Body<P extends keyof paths> = paths[P] extends {
@@ -12,8 +13,8 @@ type Query<P extends keyof paths> = paths[P] extends { get: { parameters: { quer
   ? NonNullable<Q>
   : never;
 
-/** Filters of a list. `cursor` continues a list; `pageSize` is the number of items of a request, 1 to 500. */
-export type Filters<P extends keyof paths> = Omit<Query<P>, "limit"> & { pageSize?: number };
+/** Filters of a list. `limit` is the most items of the whole list, and `cursor` continues an earlier one. */
+export type Filters<P extends keyof paths> = Query<P>;
 
 export type FieldFault = Schemas["FieldError"];
 export type Status = Schemas["Status"];
@@ -45,31 +46,42 @@ export type CallOutcome = Body<"/v1/calls/{call_id}/outcome">;
 export type ToolAnnotations = Schemas["ToolAnnotations"];
 export type ToolDescription = Schemas["Tool"];
 export type Approval = Schemas["Approval"];
-export type ApprovalFilters = Omit<Query<"/v1/approvals">, "limit">;
+export type ApprovalFilters = Query<"/v1/approvals">;
 export type EffectiveExecution = Schemas["Effective"];
 export type EffectiveFilters = Query<"/v1/execution/effective">;
 export type Run = Schemas["Run"];
-export type RunFilters = Omit<Query<"/v1/runs">, "limit">;
+export type RunFilters = Query<"/v1/runs">;
 export type EndedRuns = Schemas["RunsEnded"];
 
 /** Session to begin; `agent`, `route` and `modes` default to those of the client and the context. */
-export type SessionAttachment = Omit<Body<"/v1/sessions">, "agent" | "deadline_ms" | "documents" | "modes"> & {
+export type SessionAttachment = Omit<
+  Body<"/v1/sessions">,
+  "agent" | "deadline_ms" | "documents" | "modes" | "tools"
+> & {
   agent?: string;
   modes?: readonly string[];
+  tools?: readonly DefinitionLike[];
   /** Documents by name. */
   documents?: Record<string, string | { text: string; format?: Schemas["Format"] }>;
 };
 export type Attachment = Schemas["Attachment"];
 export type SessionState = Schemas["Session"];
 export type SessionSummary = Schemas["Summary"];
-export type TurnRequest = Omit<Body<"/v1/sessions/{id}/turns">, "deadline_ms">;
+export type TurnRequest = Omit<Body<"/v1/sessions/{id}/turns">, "deadline_ms" | "planned_calls"> & {
+  planned_calls?: readonly CallLike[];
+};
 export type Turn = Schemas["TurnAnswer"];
-export type MessageRequest = Omit<Body<"/v1/sessions/{id}/messages">, "deadline_ms" | "role"> & {
+export type MessageRequest = Omit<
+  Body<"/v1/sessions/{id}/messages">,
+  "deadline_ms" | "role" | "tool_calls" | "results"
+> & {
+  tool_calls?: readonly CallLike[];
+  results?: readonly ResultLike[];
   /** `assistant` unless given. */
   role?: "user" | "assistant" | "tool" | "system";
 };
 export type MessageAnswer = Schemas["MessageAnswer"];
-export type GuardRequest = Omit<Body<"/v1/guard">, "agent" | "session" | "deadline_ms">;
+export type GuardRequest = Omit<Body<"/v1/guard">, "agent" | "session" | "deadline_ms" | "call"> & { call?: CallLike };
 /** The verdict on one call or message. */
 export type GuardAnswer = Schemas["GuardAnswer"] & {
   /** True if the call was so long that the server did not judge it: no rule was asked. */

@@ -5,7 +5,7 @@ import { type CallContext, currentContext, overlaid, withContext } from "./conte
 import { pause } from "./deadline.js";
 import { Unavailable } from "./errors.js";
 import { type GuardedTool, refuseGenerator, wrappedTools } from "./guardrails.js";
-import { ItemStream, Listing, type Page } from "./lists.js";
+import { ItemStream, Listing, MOST_ITEMS, type Page } from "./lists.js";
 import { environment, firstLine, randomId } from "./platform.js";
 import type { paths } from "./schema.js";
 import { Sidecar, type SidecarSettings } from "./sidecar.js";
@@ -98,8 +98,6 @@ const MOST_WAIT = 60;
 /** Longest pause between two looks at an approval, and least time for the last look, in milliseconds. */
 const MOST_LOOK_MS = 2_000;
 const LAST_LOOK_MS = 1_000;
-/** Most items of an answer, for lists without pages. */
-const MOST_ITEMS = 500;
 
 /**
  * Client of a server of Umbra.
@@ -254,9 +252,9 @@ export class Umbra {
 
   /** Approvals: calls of tools that wait for a person. */
   readonly approvals = {
-    /** Lists approvals, the newest 500 at most. */
+    /** Lists the newest approvals, `limit` at most: 1 to 500, 500 unless given. */
     list: (filters: ApprovalFilters = {}, options: RequestOptions = {}): Listing<Approval> =>
-      this.#list("/v1/approvals", { ...filters, pageSize: MOST_ITEMS }, options),
+      this.#list("/v1/approvals", { limit: MOST_ITEMS, ...filters }, options),
 
     get: (id: string, options: RequestOptions = {}): Promise<Approval> =>
       this.#get(`/v1/approvals/${segment(id)}`, {}, options),
@@ -301,9 +299,9 @@ export class Umbra {
 
   /** Runs of agents, and whether their calls run. */
   readonly runs = {
-    /** Lists runs, the newest 500 at most. */
+    /** Lists the runs with the newest calls, `limit` at most: 1 to 500, 500 unless given. */
     list: (filters: RunFilters = {}, options: RequestOptions = {}): Listing<Run> =>
-      this.#list("/v1/runs", { ...filters, pageSize: MOST_ITEMS }, options),
+      this.#list("/v1/runs", { limit: MOST_ITEMS, ...filters }, options),
 
     /** Ends a run: the next call with its name begins a new one. Needs the scope `admin`. */
     end: (run: string, request: { reason: string; agent?: string }, options: RequestOptions = {}): Promise<EndedRuns> =>
@@ -437,7 +435,7 @@ export class Umbra {
    *
    *     await umbra.sidecar({ task: "fix the date bug" }, async (s) => { ... });
    *
-   * `id` among the settings resumes a session; `s.detach()` leaves it open.
+   * `id` among the settings resumes a session, and `close: false` leaves it open at the end.
    */
   sidecar<R>(
     attachment: SessionAttachment,
@@ -471,7 +469,8 @@ export class Umbra {
       await session[Symbol.asyncDispose]();
       throw error;
     }
-    if (!session.isOver) await session.close(session.outcome ?? "succeeded");
+    session.outcome ??= "succeeded";
+    await session.end();
     return result;
   }
 
@@ -520,16 +519,15 @@ export class Umbra {
     return this.#send<T>({ method: "POST", path, body: JSON.stringify(body), headers, repetition }, options);
   }
 
-  #list<T>(path: string, filters: { pageSize?: number; cursor?: string }, options: RequestOptions): Listing<T> {
-    const { pageSize, ...query } = filters;
-    const readPage = async (cursor: string | undefined): Promise<Page<T>> => {
-      const page = await this.#get<Page<T> | undefined>(path, { ...query, limit: pageSize, cursor }, options);
+  #list<T>(path: string, filters: { limit?: number; cursor?: string }, options: RequestOptions): Listing<T> {
+    const readPage = async (cursor: string | undefined, limit: number): Promise<Page<T>> => {
+      const page = await this.#get<Page<T> | undefined>(path, { ...filters, limit, cursor }, options);
       if (!isRecord(page) || !Array.isArray(page.items)) {
         throw new Unavailable(`what answers at ${this.url} is no server of Umbra: GET ${path} is no list`);
       }
       return page;
     };
-    return new Listing(readPage, filters.cursor);
+    return new Listing(readPage, filters.cursor, filters.limit);
   }
 
   #answerApproval(

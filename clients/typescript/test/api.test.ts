@@ -86,13 +86,18 @@ test("many events go in several requests, each accepted or refused for itself", 
   // Repeated as a whole, nothing is stored twice.
   assert.equal((await umbra.events.postMany(events)).replayed, 1_205);
 
-  const list = umbra.events.list({ agent, pageSize: 500 });
+  const list = umbra.events.list({ agent });
   let count = 0;
   for await (const one of list) {
     assert.equal(one.agent, agent);
     count += 1;
   }
   assert.equal(count, 1_205);
+  const some = umbra.events.list({ agent, limit: 700 });
+  const rest = umbra.events.list({ agent, limit: 3, order: "desc" });
+  assert.deepEqual([(await some.all()).length, (await rest.all()).length], [700, 3]);
+  const behind = await umbra.events.list({ agent, cursor: some.resumeCursor as string }).all();
+  assert.equal(behind.length, 505);
   // The cursor of the end continues with what came later.
   const more = await umbra.events.post({ output: "later" });
   const cursor = list.resumeCursor as string;

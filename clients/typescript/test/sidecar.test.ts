@@ -12,6 +12,7 @@ import {
   ResultWithheld,
   SessionOver,
   type SessionStep,
+  type Sidecar,
   type SidecarCall,
 } from "umbra-shadow";
 
@@ -138,11 +139,18 @@ test("the end of a session is told as its block is left", async () => {
 
 test("a session is resumed by its id, in another process too", async () => {
   const umbra = client();
-  const first = await umbra.sidecar({ task: "fix it", route: "edit", modes: ["careful"], documents: { todo: TODO } });
-  await first.turn();
-  const id = first.id as string;
-  first.detach();
-  await assert.rejects(first.turn(), SessionOver);
+  const documents = { todo: TODO };
+  const id = await umbra.sidecar({ task: "fix it", route: "edit", modes: ["careful"], documents }, begin, {
+    close: false,
+  });
+  async function begin(s: Sidecar): Promise<string> {
+    await s.turn();
+    return s.id as string;
+  }
+  {
+    await using s = await umbra.sidecar({}, { id, close: false });
+    assert.equal((await s.document("todo")).text, TODO);
+  }
   {
     await using s = await server.client({ agent: umbra.agent }).sidecar({}, { id });
     assert.deepEqual([s.id, s.task, s.route, s.modes, s.degraded], [id, "fix it", "edit", ["careful"], false]);
@@ -284,7 +292,10 @@ test("only enforce stops a call, and each mode tells", async () => {
     );
   }
   await using s = await client().sidecar();
-  assert.throws(() => s.guardrails("strict" as "warn"), /mode is enforce, warn or audit/);
+  assert.throws(
+    () => s.guardrails("strict" as "warn"),
+    /guardrails take enforce, warn or audit, not "strict"; a mode of the agent is { mode: "strict" }/,
+  );
   assert.throws(() => s.guardrails("enforce")(function* x() {}), /is a generator/);
   assert.throws(
     () =>
@@ -294,7 +305,7 @@ test("only enforce stops a call, and each mode tells", async () => {
             1
         )(),
       ),
-    /needs one: guardrails\(mode, \{ name \}\)/,
+    /needs one: guardrails\(enforcement, \{ name \}\)/,
   );
 });
 
@@ -356,6 +367,72 @@ test("guardrails around a function apply to all tools of the boundary within it,
   const { session } = await s.close();
   assert.equal(session?.messages, 3);
   assert.equal(await umbra.flush(PATIENT_MS), true);
+});
+
+test("a tool that no rule was asked about is warned of", async () => {
+  const { lines, ...logger } = recorder();
+  const umbra = client({ logger });
+  await using s = await umbra.sidecar();
+  await s.guardrails("enforce").run(async () => {
+    await umbra.run({ tool: "search.search_code", effect: "read" }, () => "found");
+    await s.message({ tool_calls: [{ tool: "mcp__search__searchCode" }, DROP] });
+  });
+  const warned = lines.filter((line) => line.includes("no rule was asked"));
+  assert.equal(warned.length, 1, lines.join());
+  assert.match(warned[0] ?? "", /db\.drop_table was called under guardrails/);
+  assert.equal(await umbra.flush(PATIENT_MS), true);
+});
+
+test("guardrails may have a route and a mode of their own", async () => {
+  await using s = await client().sidecar({ documents: { todo: TODO } });
+  const edit = (options: object) =>
+    s.guardrails("enforce", { server: "files", name: "edit_file", ...options })(() => "done");
+  assert.equal(await edit({})(), "done");
+  await assert.rejects(edit({ route: "edit" })(), (error) => error instanceof Blocked && error.rule === "plan-first");
+  await assert.rejects(
+    edit({ mode: "frozen" })(),
+    (error) => error instanceof Blocked && error.rule === "frozen-files",
+  );
+  assert.deepEqual([s.route, s.modes], [undefined, []]);
+});
+
+test("calls, results and tools may have the forms of model APIs", async () => {
+  const tool = {
+    type: "function",
+    function: { name: "drop_table", description: "Drop a table", parameters: { type: "object" } },
+  };
+  await using s = await client().sidecar({
+    tools: [tool, { name: "fetch", input_schema: {} } as never],
+    task: "drop a table",
+  });
+  const openai = { id: "c-1", type: "function", function: { name: "db.drop_table", arguments: '{"table": "users"}' } };
+  const anthropic = { type: "tool_use", id: "c-2", name: "web.fetch", input: { url: "a" } };
+  const langchain = { name: "db.drop_table", args: { table: "users" } };
+  const turn = await s.turn({ planned_calls: [openai, anthropic, langchain] });
+  assert.deepEqual(
+    turn.decisions.map((one) => one.decision),
+    ["block", "allow", "block"],
+  );
+  assert.equal((await s.guard({ call: openai })).rule, "no-drop");
+  const told = await s.message({
+    tool_calls: [openai, anthropic],
+    results: [
+      { role: "tool", tool_call_id: "c-2", content: "a page" },
+      { tool_use_id: "c-1", is_error: true, content: "no" },
+    ] as never,
+  });
+  assert.deepEqual([told.degraded, told.results.map((one) => one.tool?.name)], [false, ["web.fetch", "db.drop_table"]]);
+  for (const [wrong, text] of [
+    [{ id: "c" }, /a call needs its tool.*it has id/],
+    [{ name: "x", arguments: "{" }, /the arguments of "x" are no JSON object/],
+    ["x", /is an object, not "x"/],
+  ] as const) {
+    await assert.rejects(s.guard({ call: wrong as never }), text);
+  }
+  await assert.rejects(
+    s.message({ results: [{ tool_call_id: "c-9" }] }),
+    /a result needs its tool, or the id of a call/,
+  );
 });
 
 test("what cannot be judged is not run", async () => {
