@@ -55,9 +55,14 @@ export class Deadline {
     if (!this.signal.aborted) this.#wait(ms);
   }
 
-  /** Frees the timer. */
-  end(): void {
+  /** Stops the clock until {@link restart}. */
+  stop(): void {
     clearTimeout(this.#timer);
+  }
+
+  /** Frees the timer, and the caller's signal. */
+  end(): void {
+    this.stop();
     this.caller?.removeEventListener("abort", this.#cancel);
   }
 
@@ -75,7 +80,10 @@ export class Deadline {
     );
   }
 
-  readonly #cancel = () => this.#controller.abort(this.caller?.reason);
+  readonly #cancel = () => {
+    this.stop();
+    this.#controller.abort(this.caller?.reason);
+  };
 }
 
 /** Waits, and returns early when the signal aborts. */

@@ -227,6 +227,8 @@ export class Transport {
         for (;;) {
           deadline.restart(SILENCE_MS);
           const { done, value } = await reader.read();
+          // A reader that takes its time with an event is no silence of the server.
+          deadline.stop();
           if (done) return;
           yield* parser.push(value);
         }
