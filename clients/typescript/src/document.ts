@@ -157,8 +157,7 @@ export class Document {
   ): Promise<DocumentAnswer> {
     const { by, format } = options;
     const body = { text, ...(by === undefined ? {} : { by }), ...(format === undefined ? {} : { format }) };
-    const headers = this.etag ? this.#match() : { "if-none-match": "*" };
-    return this.#take(await this.#ask({ method: "PUT", path: this.#path, body, headers }, options));
+    return this.#take(await this.#ask({ method: "PUT", path: this.#path, body, headers: this.#match() }, options));
   }
 
   /** Returns a page of the versions, oldest first, from the first version or from a cursor on. */

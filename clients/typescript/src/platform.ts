@@ -1,4 +1,4 @@
-/** Parts of the platform that not every runtime has: variables, files and asynchronous context of Node, Deno and Bun. */
+/** Parts of the platform that not every runtime has: variables, files and the asynchronous context. */
 
 interface NodeProcess {
   env: Record<string, string | undefined>;

@@ -85,9 +85,9 @@ const unreportedEnds = new WeakMap<Transport, SidecarRequest[]>();
 /**
  * Companion of one agent's session: fitting tools, verdicts of the rules, due documents, and successful patterns.
  *
- * **A sidecar never stops the agent.** A request takes `deadlineMs` at most. If the server is away, late, faulty, or has
- * lost the session, nothing is thrown: the answer is `degraded` and allows the step, and its `warnings` tell what is
- * missing. After three faults in a row no request is sent for 15 s. With `strict`, such faults throw
+ * **A sidecar never stops the agent.** A request takes `deadlineMs` at most. If the server is away, late or faulty, or
+ * has lost the session, nothing is thrown: the answer is `degraded` and allows the step, and its `warnings` tell what
+ * is missing. After three faults in a row no request is sent for 15 s. With `strict`, such faults throw
  * {@link Unavailable}. Faults of the program throw {@link APIError}: a wrong key, or a request that breaks the API's
  * rules.
  *
@@ -280,7 +280,7 @@ export class Sidecar implements AsyncDisposable {
   /**
    * Applies the rules to calls of tools: a question before each call, and a report with the result after it.
    *
-   *     const editFile = s.guardrails("enforce", { server: "files" })(async function edit_file({ path, text }) { ... });
+   *     const edit = s.guardrails("enforce", { server: "files" })(async function edit_file({ path }) { ... });
    *
    * The tool is named by `name` and `server`, else by the function. For a warning the call runs, and the warning is
    * logged. {@link interventions} has the objections of the rules. `mode` and `route` are those of the agent for the

@@ -226,8 +226,8 @@ export class Umbra {
 
     /**
      * Streams findings as they become visible, from now on, or behind the cursor `after` (the `resumeCursor` of a
-     * stream or of a list). It ends when its loop is left or `signal` aborts; an interrupted stream is resumed without a
-     * gap. Throws {@link Unavailable} if it cannot be opened within `timeoutMs`.
+     * stream or of a list). It ends when its loop is left or `signal` aborts; an interrupted stream is resumed without
+     * a gap. Throws {@link Unavailable} if it cannot be opened within `timeoutMs`.
      */
     stream: (
       filters: FindingStreamFilters = {},
@@ -404,7 +404,7 @@ export class Umbra {
     return this.#boundary.decide(call, options);
   }
 
-  /** Reports the outcome of a call that ran by {@link decide}, in the background. `agent` is the client's unless given. */
+  /** Reports the outcome of a call that ran by {@link decide}, in the background; `agent` is the client's. */
   report(callId: string, outcome: Omit<CallOutcome, "agent"> & { agent?: string }): void {
     this.#boundary.reporter.report(callId, { agent: this.agent, ...outcome });
   }

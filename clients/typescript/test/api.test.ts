@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { inspect } from "node:util";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 
 import { APIError, type BatchResult, type Finding, Umbra, Unavailable } from "umbra-shadow";
 
@@ -51,7 +51,9 @@ test("an event is stored once, and read back with what became of it", async () =
 });
 
 test("a waiting post and a later question get the same verdict", async () => {
-  const umbra = server.client();
+  const peer = await new Peer(server.url).listen();
+  await using _ = peer;
+  const umbra = server.client({ url: peer.url });
   const agent = unique("gated");
   const bad = { agent, triggers: ["task_complete" as const], tool: DANGEROUS };
   const told = await umbra.events.post(bad, { wait: 20 });
@@ -59,6 +61,8 @@ test("a waiting post and a later question get the same verdict", async () => {
   const later = await umbra.events.verdict(told.id, { wait: 20 });
   assert.equal(later.verdict, "rejected");
   assert.ok(later.reasons.length > 0);
+  assert.match(peer.received, /prefer: wait=20\r\n/);
+  assert.match(peer.received, /\/verdict\?wait=20 /);
   const unwatched = await umbra.events.post({ agent: unique("free"), output: "Hello." });
   assert.equal((await umbra.events.verdict(unwatched.id)).verdict, "not_reviewed");
 });
@@ -428,6 +432,43 @@ test("Retry-After is obeyed, and what is no server of Umbra is told", async () =
   }
   peer.behaviour = httpAnswer(404, "<html>not here</html>");
   await assert.rejects(umbra.status(), (error) => error instanceof APIError && error.code === "http_404");
+});
+
+test("a reader that takes its time is no silence, and a silent stream is opened anew", async (t: TestContext) => {
+  const peer = await new Peer().listen();
+  await using _ = peer;
+  const event = (id: string) => `id: ${id}\nevent: finding\ndata: {"id": "${id}"}\n\n`;
+  const head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+  peer.behaviour = { answer: head + event("a") };
+  const stream = new Umbra({ url: peer.url, logger: quiet }).findings.stream();
+  const findings = stream[Symbol.asyncIterator]();
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const now = performance.now.bind(performance);
+  let later = 0;
+  t.mock.method(performance, "now", () => now() + later);
+  const pass = (ms: number) => {
+    later += ms;
+    t.mock.timers.tick(ms);
+  };
+  assert.equal((await findings.next()).value?.id, "a");
+  pass(61_000);
+  const next = findings.next();
+  const turns = async () => {
+    for (let n = 0; n < 50; n++) await new Promise((resolve) => setImmediate(resolve));
+  };
+  await turns();
+  assert.equal(peer.requests, 1);
+  peer.behaviour = { answer: head + event("b") };
+  pass(61_000);
+  for (let n = 0; n < 10; n++) {
+    await turns();
+    pass(500);
+  }
+  t.mock.timers.reset();
+  assert.equal((await next).value?.id, "b");
+  assert.equal(peer.requests, 2);
+  assert.match(peer.received, /last-event-id: a\r\n/);
+  await findings.return(undefined);
 });
 
 test("the version of the package is the one that it sends", async () => {

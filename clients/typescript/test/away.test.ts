@@ -100,28 +100,39 @@ test("a frozen server costs a deadline, and its rules hold again when it is back
 });
 
 test("it answers what is no answer: each counts as none", async () => {
-  for (const behaviour of [
+  const attached = { session: { id: "ses_1", agent: "a", state: "open" }, documents: [], warnings: [] };
+  const judged = (decision: unknown) => JSON.stringify({ turn: 1, decision: "allow", decisions: [decision] });
+  for (const answer of [
     httpAnswer(200, "not json"),
     httpAnswer(200, "[]"),
-    httpAnswer(200, '{"session": 7}'),
     httpAnswer(200, "[".repeat(100_000)),
     httpAnswer(500, "{}"),
     httpAnswer(503, "<html>", "retry-after: 1"),
     httpAnswer(429, '{"detail": "too many"}'),
     httpAnswer(302, "", "location: /elsewhere"),
     httpAnswer(200, ""),
-    httpAnswer(200, '{"turn": "one", "decision": "perhaps", "items": [1], "session": {"id": 1}}'),
-    httpAnswer(200, '{"turn": 1, "decision": "allow", "decisions": [7], "session": null}'),
-    httpAnswer(200, '{"turn": 1, "decision": "allow", "decisions": [{"decision": "perhaps"}], "session": null}'),
+    httpAnswer(200, "{}"),
+    httpAnswer(200, '{"turn": "one", "decision": "allow"}'),
+    httpAnswer(200, '{"turn": 1, "decision": "perhaps"}'),
+    httpAnswer(200, '{"turn": 1, "decision": "allow", "directives": {}}'),
+    httpAnswer(200, judged(7)),
+    httpAnswer(200, judged({ decision: "perhaps" })),
   ]) {
     const peer = await new Peer().listen();
     await using _ = peer;
-    peer.behaviour = behaviour;
+    peer.behaviour = answer;
+    const without = await quick(peer.url).sidecar();
+    assert.equal(without.degraded, true);
+    peer.behaviour = httpAnswer(200, JSON.stringify(attached));
     const s = await quick(peer.url).sidecar();
-    assert.equal(s.degraded, true);
+    assert.equal(s.id, "ses_1");
+    peer.behaviour = answer;
     const turn = await s.turn({ planned_calls: [DROP] });
-    assert.deepEqual([turn.decisions[0]?.decision, turn.degraded], ["allow", true], behaviour.answer.slice(0, 300));
+    assert.deepEqual([turn.decisions[0]?.decision, turn.degraded], ["allow", true], answer.answer.slice(0, 300));
     assert.equal(await s.guardrails("enforce", { name: "x" })(() => "ran")(), "ran");
+    // Missing rulings count as allowed.
+    peer.behaviour = httpAnswer(200, '{"turn": 1, "decision": "allow", "decisions": null}');
+    assert.equal((await s.turn({ planned_calls: [DROP] })).decisions[0]?.decision, "allow");
   }
 });
 
@@ -255,7 +266,7 @@ test("a session that the server has ended stops nobody", async () => {
   assert.equal((await s.close()).session?.state, "closed");
 });
 
-test("a wrong key is told, and a killed server stops nobody; the end is told with the next session", async (t: TestContext) => {
+test("a killed server stops nobody, and the end is told with the next session", async (t: TestContext) => {
   const own = new Server();
   try {
     const agent = unique("coder");
@@ -292,19 +303,25 @@ test("a wrong key is told, and a killed server stops nobody; the end is told wit
   }
 });
 
-test("who is cancelled is not held up, and holds nobody else up", async () => {
+test("who is cancelled is not held up, and holds nobody else up", async (t: TestContext) => {
   const peer = await new Peer(server.url).listen();
   await using _ = peer;
-  peer.behaviour = "hang";
+  peer.behaviour = httpAnswer(503, "{}");
   const umbra = server.client({ url: peer.url, agent: unique("coder") });
+  await using s = await umbra.sidecar();
+  peer.behaviour = "hang";
+  const now = performance.now.bind(performance);
+  const clock = t.mock.method(performance, "now", () => now() + 5_100);
+  // Both wait for the same attachment; one leaves.
   const stop = new AbortController();
-  const attaching = umbra.sidecar({}, { signal: stop.signal });
-  const ended = assert.rejects(attaching, /the user left/);
-  await until("a connection", () => (peer.accepted > 0 ? true : undefined));
+  const left = assert.rejects(s.turn({}, { signal: stop.signal }), /the user left/);
+  const stayed = s.turn();
+  await until("an attachment", () => (peer.requests === 2 ? true : undefined));
   stop.abort(new Error("the user left"));
-  await ended;
+  await left;
   peer.behaviour = "pass";
   peer.cut();
-  await using s = await umbra.sidecar();
+  assert.equal((await stayed).degraded, true);
+  clock.mock.mockImplementation(() => now() + 11_000);
   assert.equal((await s.turn()).degraded, false);
 });

@@ -156,11 +156,9 @@ test("without a contract the tool's own stub is returned as it is, or nothing ru
     umbra.run({ tool: "post_note", effect: "write", arguments: { text: "hi" } }, nothing),
     isBlocked("no_contract"),
   );
-  const override = umbra.run(
-    { tool: "shop.refund", arguments: { payment: "p", amount: 2 }, stubOverride: { id: "mine", status: "x" } },
-    nothing as never,
-  );
-  assert.deepEqual(await override, { id: "mine", status: "x" });
+  const mine = { id: "mine", status: "x", at: when };
+  const call = { tool: "shop.refund", arguments: { payment: "p", amount: 2 }, stubOverride: mine };
+  assert.equal(await umbra.run(call, nothing as never), mine);
   const schema = { type: "object", required: ["id"] };
   const wrong = umbra.run<unknown>(
     { tool: "settle", effect: "write", stub: { status: "gone" }, outputSchema: schema },
@@ -376,6 +374,8 @@ test("arguments and results of any form reach their rules and their caller", asy
     umbra.run({ tool: "get_page", effect: "read", arguments: circular }, () => 1),
     isBlocked("unreadable"),
   );
+  const long = umbra.run({ tool: "get_page", effect: "read", arguments: { many } }, () => 1);
+  await assert.rejects(long, isBlocked("unreadable"));
   const odd = {
     at: new Date(0),
     big: 12n,

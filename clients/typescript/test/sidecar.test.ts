@@ -145,11 +145,13 @@ test("a session is resumed by its id, in another process too", async () => {
   });
   async function begin(s: Sidecar): Promise<string> {
     await s.turn();
+    await (await s.document("todo")).edit({ op: "append_item", section: "plan", text: "before" });
     return s.id as string;
   }
   {
     await using s = await umbra.sidecar({}, { id, close: false });
-    assert.equal((await s.document("todo")).text, TODO);
+    await assert.rejects(s.ensureUpdated("todo"), NotUpdated);
+    assert.match((await s.document("todo")).text, /before/);
   }
   {
     await using s = await server.client({ agent: umbra.agent }).sidecar({}, { id });

@@ -226,9 +226,8 @@ export function httpAnswer(
   body: string,
   headers = "content-type: application/json",
 ): { answer: string } {
-  return {
-    answer: `HTTP/1.1 ${status} X\r\ncontent-length: ${Buffer.byteLength(body)}\r\n${headers}\r\nconnection: close\r\n\r\n${body}`,
-  };
+  const length = `content-length: ${Buffer.byteLength(body)}`;
+  return { answer: `HTTP/1.1 ${status} X\r\n${length}\r\n${headers}\r\nconnection: close\r\n\r\n${body}` };
 }
 
 /** Returns the source of the package's own metadata. */
