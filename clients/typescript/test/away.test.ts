@@ -130,10 +130,15 @@ test("it answers what is no answer: each counts as none", async () => {
     const turn = await s.turn({ planned_calls: [DROP] });
     assert.deepEqual([turn.decisions[0]?.decision, turn.degraded], ["allow", true], answer.answer.slice(0, 300));
     assert.equal(await s.guardrails("enforce", { name: "x" })(() => "ran")(), "ran");
-    // Missing rulings count as allowed.
-    peer.behaviour = httpAnswer(200, '{"turn": 1, "decision": "allow", "decisions": null}');
-    assert.equal((await s.turn({ planned_calls: [DROP] })).decisions[0]?.decision, "allow");
   }
+  // Missing rulings count as allowed.
+  const peer = await new Peer().listen();
+  await using _ = peer;
+  peer.behaviour = httpAnswer(200, JSON.stringify(attached));
+  const s = await quick(peer.url).sidecar();
+  peer.behaviour = httpAnswer(200, '{"turn": 1, "decision": "allow", "decisions": null}');
+  const turn = await s.turn({ planned_calls: [DROP] });
+  assert.deepEqual([turn.decisions[0]?.decision, turn.degraded], ["allow", false]);
 });
 
 test("strict: what would be missing is thrown", async () => {

@@ -416,6 +416,14 @@ test("calls, results and tools may have the forms of model APIs", async () => {
     ["block", "allow", "block"],
   );
   assert.equal((await s.guard({ call: openai })).rule, "no-drop");
+  const key = "the key is AKIAQ7XJ3MZP4TVK2LWN ok";
+  for (const members of [{ args: { key } }, { input: { key } }, { arguments: JSON.stringify({ key }) }]) {
+    assert.equal(
+      (await s.guard({ call: { name: "files.note", ...members } })).rule,
+      "no-secrets",
+      Object.keys(members)[0],
+    );
+  }
   const told = await s.message({
     tool_calls: [openai, anthropic],
     results: [
