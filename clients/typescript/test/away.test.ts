@@ -47,7 +47,7 @@ function quick(url: string, logger: Logger = quiet): Umbra {
   return new Umbra({ url, agent: unique("coder"), decisionTimeoutMs: 300, logger });
 }
 
-test("nobody listens: the agent's loop goes on, and the log says so once", async () => {
+test("without a server the agent's loop goes on, and the log says so once", async () => {
   const { lines, ...logger } = recorder();
   const s = await quick("http://127.0.0.1:9", logger).sidecar({ documents: { todo: TODO } });
   assert.equal(s.degraded, true);
@@ -59,7 +59,7 @@ test("nobody listens: the agent's loop goes on, and the log says so once", async
   assert.equal(lines.filter((line) => line.includes("left alone for 15 s")).length, 1);
 });
 
-test("it accepts and never answers: three deadlines are lost, and no more", async (t: TestContext) => {
+test("a server that accepts and never answers costs three deadlines, and no more", async (t: TestContext) => {
   for (const behaviour of ["hang", { answer: "HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n{" }] as const) {
     const peer = await new Peer().listen();
     await using _ = peer;
@@ -99,7 +99,7 @@ test("a frozen server costs a deadline, and its rules hold again when it is back
   assert.equal((await s.close()).degraded, false);
 });
 
-test("it answers what is no answer: each counts as none", async () => {
+test("an answer of another form counts as none", async () => {
   const attached = { session: { id: "ses_1", agent: "a", state: "open" }, documents: [], warnings: [] };
   const judged = (decision: unknown) => JSON.stringify({ turn: 1, decision: "allow", decisions: [decision] });
   for (const answer of [
@@ -254,7 +254,7 @@ test("a session that could not be attached is attached later", async (t: TestCon
   assert.equal((await s.close()).session?.turns, 1);
 });
 
-test("a session that the server has ended stops nobody", async () => {
+test("a session that the server has ended stops no agent", async () => {
   const umbra = server.client({ agent: unique("coder") });
   const tools = [{ server: "files", name: "edit_file", description: "Edit a file" }];
   const s = await umbra.sidecar({ tools, task: "edit a file" });
@@ -271,7 +271,7 @@ test("a session that the server has ended stops nobody", async () => {
   assert.equal((await s.close()).session?.state, "closed");
 });
 
-test("a killed server stops nobody, and the end is told with the next session", async (t: TestContext) => {
+test("a killed server stops no agent, and the end of the session is told with the next session", async (t: TestContext) => {
   const own = new Server();
   try {
     const agent = unique("coder");
@@ -308,7 +308,7 @@ test("a killed server stops nobody, and the end is told with the next session", 
   }
 });
 
-test("who is cancelled is not held up, and holds nobody else up", async (t: TestContext) => {
+test("a cancelled step ends at once, and holds no other up", async (t: TestContext) => {
   const peer = await new Peer(server.url).listen();
   await using _ = peer;
   peer.behaviour = httpAnswer(503, "{}");

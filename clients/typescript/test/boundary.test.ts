@@ -257,7 +257,7 @@ test("AGENT_SAFE_MODE stops live calls that change something", async () => {
   delete process.env["AGENT_SAFE_MODE"];
 });
 
-test("while nobody listens, declared reads run and nothing else does", async () => {
+test("without a server, declared reads run and nothing else does", async () => {
   const { lines, ...logger } = recorder();
   const umbra = new Umbra({ url: "http://127.0.0.1:9", agent: "away", logger });
   assert.equal(await umbra.run({ tool: "get_page", effect: "read" }, () => "page"), "page");
@@ -275,7 +275,7 @@ test("while nobody listens, declared reads run and nothing else does", async () 
   await assert.rejects(umbra.decide({ tool: { name: "x" } }), Unavailable);
 });
 
-test("what the server has called no read does not run while the server is frozen", async () => {
+test("a tool that the server has called no read does not run while the server is frozen", async () => {
   const agent = unique("frozen");
   const umbra = server.client({ agent, decisionTimeoutMs: 1_500 });
   const refund = umbra.tool(
@@ -404,7 +404,7 @@ test("arguments and results of any form reach their rules and their caller", asy
   });
 });
 
-test("what is no tool or no call is refused at once", async () => {
+test("a wrong tool or call is refused at once", async () => {
   const umbra = server.client();
   assert.throws(
     () => umbra.tool({ name: "x", effect: "harmless" as "read" }, () => 1),

@@ -445,7 +445,7 @@ test("calls, results and tools may have the forms of model APIs", async () => {
   );
 });
 
-test("what cannot be judged is not run", async () => {
+test("a call that cannot be judged is not run", async () => {
   await using s = await client().sidecar();
   const ran: string[] = [];
   const unnamed = s.guardrails("enforce", { name: "n".repeat(300) })(() => ran.push("unnamed"));
