@@ -6,7 +6,18 @@ import { test, type TestContext } from "node:test";
 
 import { APIError, type BatchResult, type Finding, Umbra, Unavailable } from "umbra-shadow";
 
-import { httpAnswer, packageVersion, Peer, quiet, recorder, Server, startServer, unique, until } from "./support.js";
+import {
+  httpAnswer,
+  packageVersion,
+  Peer,
+  quiet,
+  recorder,
+  Server,
+  startServer,
+  unique,
+  vacantAddress,
+  until,
+} from "./support.js";
 
 const server = await startServer();
 const KEY = "AKIAQ7XJ3MZP4TVK2LWN";
@@ -183,7 +194,7 @@ test("a stream ends with its signal, and says why it cannot begin", async () => 
     return error instanceof APIError && error.errors[0]?.pointer === "?severity";
   });
   await assert.rejects(first(umbra.findings.stream({}, { after: "no cursor" })), APIError);
-  const gone = new Umbra({ url: "http://127.0.0.1:9", logger: quiet });
+  const gone = new Umbra({ url: await vacantAddress(), logger: quiet });
   await assert.rejects(first(gone.findings.stream({}, { timeoutMs: 300 })), Unavailable);
 });
 

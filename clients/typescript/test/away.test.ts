@@ -5,7 +5,7 @@ import { test, type TestContext } from "node:test";
 
 import { APIError, Blocked, type Logger, type Sidecar, Umbra, Unavailable } from "umbra-shadow";
 
-import { httpAnswer, Peer, quiet, recorder, Server, startServer, unique, until } from "./support.js";
+import { httpAnswer, Peer, quiet, recorder, Server, startServer, unique, vacantAddress, until } from "./support.js";
 
 const server = await startServer();
 const TODO = "# Todo\n\n## Plan\n\n- [ ] find the bug\n";
@@ -49,7 +49,7 @@ function quick(url: string, logger: Logger = quiet): Umbra {
 
 test("without a server the agent's loop goes on, and the log says so once", async () => {
   const { lines, ...logger } = recorder();
-  const s = await quick("http://127.0.0.1:9", logger).sidecar({ documents: { todo: TODO } });
+  const s = await quick(await vacantAddress(), logger).sidecar({ documents: { todo: TODO } });
   assert.equal(s.degraded, true);
   assert.match(s.warnings.join(), /did not answer/);
   await loopWithout(s);
@@ -142,7 +142,7 @@ test("an answer of another form counts as none", async () => {
 });
 
 test("strict: what would be missing is thrown", async () => {
-  const umbra = quick("http://127.0.0.1:9");
+  const umbra = quick(await vacantAddress());
   await assert.rejects(umbra.sidecar({}, { strict: true }), Unavailable);
   const peer = await new Peer(server.url).listen();
   await using _ = peer;
@@ -271,7 +271,7 @@ test("a session that the server has ended stops no agent", async () => {
   assert.equal((await s.close()).session?.state, "closed");
 });
 
-test("a killed server stops no agent, and the end of the session is told with the next session", async (t: TestContext) => {
+test("a killed server stops no agent, and the session's end is told with the next one", async (t: TestContext) => {
   const own = new Server();
   try {
     const agent = unique("coder");

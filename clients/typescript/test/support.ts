@@ -220,6 +220,14 @@ export class Peer {
   }
 }
 
+/** Returns an address at which no server listens. */
+export async function vacantAddress(): Promise<string> {
+  const peer = await new Peer().listen();
+  const { url } = peer;
+  await peer[Symbol.asyncDispose]();
+  return url;
+}
+
 /** Returns a whole answer of HTTP. */
 export function httpAnswer(
   status: number,
