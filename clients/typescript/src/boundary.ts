@@ -27,7 +27,7 @@ export interface ToolOptions<P extends unknown[], R> extends ToolSettings {
   stub?: R | ((...parameters: P) => R | Promise<R>);
 }
 
-/** One call, for {@link Umbra.run}. */
+/** One call, for {@link Umbra.callTool}. */
 export interface ToolCall<R> extends ToolSettings, CallContext {
   /** The tool, as `server.name` or in two parts. */
   tool: string | { name: string; server?: string | undefined };
@@ -78,7 +78,7 @@ export class Boundary {
   }
 
   /** Decides one call, and runs `body`, returns a stub, or throws. */
-  async run<R>(call: ToolCall<R>, body: () => R | Promise<R>): Promise<R> {
+  async callTool<R>(call: ToolCall<R>, body: () => R | Promise<R>): Promise<R> {
     const tool = describedTool(call);
     const name = toolName(tool);
     const given = call.arguments ?? {};

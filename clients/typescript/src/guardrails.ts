@@ -82,8 +82,8 @@ export class Guardrails {
   }
 
   /**
-   * Applies the rules to all tools of `umbra.tool` and `umbra.run` that are called within `body`. Functions without
-   * them are not seen.
+   * Applies the rules to all tools of `umbra.tool` and `umbra.callTool` that are called within `body`. Functions
+   * without them are not seen.
    */
   run<R>(body: () => R): R {
     return withContext({ guardrails: this }, body);
@@ -95,7 +95,7 @@ export class Guardrails {
     for (const { tool } of calls) {
       const name = typeof tool === "string" ? tool : toolName(tool);
       if (this.#asked.has(plainToolName(name))) continue;
-      this.#warn(`${name} was called under guardrails, but no rule was asked: call it by umbra.tool or umbra.run`);
+      this.#warn(`${name} was called under guardrails, but no rule was asked: call it by umbra.tool or umbra.callTool`);
     }
   }
 

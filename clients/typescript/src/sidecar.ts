@@ -284,8 +284,8 @@ export class Sidecar implements AsyncDisposable {
    *
    * The tool is named by `name` and `server`, else by the function. For a warning the call runs, and the warning is
    * logged. {@link interventions} has the objections of the rules. `mode` and `route` are those of the agent for the
-   * calls: the mode is added to the session's. To apply the rules to all tools of `umbra.tool` and `umbra.run` that are
-   * called within a function, use `run`:
+   * calls: the mode is added to the session's. To apply the rules to all tools of `umbra.tool` and `umbra.callTool`
+   * that are called within a function, use `run`:
    *
    *     await s.guardrails("enforce", { mode: "research" }).run(() => agent());
    */

@@ -376,7 +376,7 @@ export class Umbra {
       const made = typeof stub === "function" ? () => (stub as (...parameters: P) => R)(...parameters) : stub;
       const given = argumentsOf(name, parameters[0]);
       const decided = { ...settings, tool, arguments: given, ...(made === undefined ? {} : { stub: made }) };
-      return (await this.#boundary.run<R>(decided as ToolCall<R>, () => body(...parameters))) as Awaited<R>;
+      return (await this.#boundary.callTool<R>(decided as ToolCall<R>, () => body(...parameters))) as Awaited<R>;
     };
     const wrapped = (...parameters: P): Promise<Awaited<R>> => {
       const { guardrails } = currentContext();
@@ -391,12 +391,12 @@ export class Umbra {
    * Decides one call of a tool, then runs `body`, returns a stub, or throws, as {@link tool} does. Adapters of
    * frameworks call this with the name and the arguments that the model gave.
    */
-  async run<R>(call: ToolCall<R>, body: () => R | Promise<R>): Promise<R> {
+  async callTool<R>(call: ToolCall<R>, body: () => R | Promise<R>): Promise<R> {
     const { guardrails } = currentContext();
-    if (guardrails === undefined) return this.#boundary.run(call, body);
+    if (guardrails === undefined) return this.#boundary.callTool(call, body);
     const { name, server } = describedTool(call);
     const tool = { name, server: server ?? undefined };
-    return guardrails.call(tool, call.arguments, () => this.#boundary.run(call, body), call.signal);
+    return guardrails.call(tool, call.arguments, () => this.#boundary.callTool(call, body), call.signal);
   }
 
   /** Asks for a decision about a call, and leaves it to the caller to follow it. */

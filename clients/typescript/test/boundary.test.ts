@@ -153,14 +153,14 @@ test("without a contract the tool's own stub is returned as it is, or nothing ru
   );
   assert.deepEqual(await made({ to: "a@example.com" }), { to: "a@example.com" });
   await assert.rejects(
-    umbra.run({ tool: "post_note", effect: "write", arguments: { text: "hi" } }, nothing),
+    umbra.callTool({ tool: "post_note", effect: "write", arguments: { text: "hi" } }, nothing),
     isBlocked("no_contract"),
   );
   const mine = { id: "mine", status: "x", at: when };
   const call = { tool: "shop.refund", arguments: { payment: "p", amount: 2 }, stubOverride: mine };
-  assert.equal(await umbra.run(call, nothing as never), mine);
+  assert.equal(await umbra.callTool(call, nothing as never), mine);
   const schema = { type: "object", required: ["id"] };
-  const wrong = umbra.run<unknown>(
+  const wrong = umbra.callTool<unknown>(
     { tool: "settle", effect: "write", stub: { status: "gone" }, outputSchema: schema },
     nothing,
   );
@@ -173,9 +173,9 @@ test("a stub that cannot be made matters only where it is needed", async () => {
   };
   const call = { tool: "post_note", effect: "write", arguments: { text: "hi" }, stub: broken } as const;
   const live = server.client({ agent: unique("live") });
-  assert.equal(await live.run<string>(call, () => "posted"), "posted");
+  assert.equal(await live.callTool<string>(call, () => "posted"), "posted");
   await assert.rejects(
-    (await rehearsal()).run<string>(call, () => "posted"),
+    (await rehearsal()).callTool<string>(call, () => "posted"),
     EvalError,
   );
 });
@@ -191,7 +191,7 @@ test("a fault of a contract is thrown as the tool's", async () => {
   assert.equal((await umbra.decide(call)).stub?.fault, "rate_limited");
   // The first call of the run asked for faults: they hold for the run.
   await assert.rejects(
-    umbra.run({ tool: "shop.charge", run: call.run as string }, () => "charged"),
+    umbra.callTool({ tool: "shop.charge", run: call.run as string }, () => "charged"),
     (error) => {
       return error instanceof StubFault && error.fault === "rate_limited" && error.tool === "shop.charge";
     },
@@ -210,7 +210,7 @@ test("the context is that of the calls within, also across awaits and at the sam
     await umbra.context({ run: `${run}-inner`, route: "/deep", modes: ["two"] }, () => look());
   };
   await Promise.all(runs.map((run) => umbra.context({ run, session: `s-${run}`, modes: ["one"] }, () => nested(run))));
-  await umbra.run({ tool: "get_order", effect: "read", run: `${runs[0]}-explicit`, agent: "another" }, () => 1);
+  await umbra.callTool({ tool: "get_order", effect: "read", run: `${runs[0]}-explicit`, agent: "another" }, () => 1);
   for (const run of runs) {
     const [row] = await server.audit({ run }, 1);
     assert.deepEqual([row?.["session"], row?.["route"] ?? null], [`s-${run}`, null]);
@@ -260,11 +260,11 @@ test("AGENT_SAFE_MODE stops live calls that change something", async () => {
 test("without a server, declared reads run and nothing else does", async () => {
   const { lines, ...logger } = recorder();
   const umbra = new Umbra({ url: await vacantAddress(), agent: "away", logger });
-  assert.equal(await umbra.run({ tool: "get_page", effect: "read" }, () => "page"), "page");
+  assert.equal(await umbra.callTool({ tool: "get_page", effect: "read" }, () => "page"), "page");
   assert.match(lines.join(), /did not answer.*ECONNREFUSED.*get_page reads, so it runs all the same/);
   for (const effect of ["write", "destructive", undefined] as const) {
     await assert.rejects(
-      umbra.run({ tool: "x.do", effect }, () => assert.fail("it ran")),
+      umbra.callTool({ tool: "x.do", effect }, () => assert.fail("it ran")),
       (error) => {
         assert.ok(isBlocked("unavailable")(error) && error instanceof Blocked);
         assert.ok(error.cause instanceof Unavailable);
@@ -311,7 +311,7 @@ test("an outcome waits for the server, and flush tells whether it was heard", as
   await using _ = peer;
   const run = unique("outcome");
   const umbra = server.client({ url: peer.url, agent: unique("live"), run });
-  await umbra.run({ tool: "get_page", effect: "read" }, () => {
+  await umbra.callTool({ tool: "get_page", effect: "read" }, () => {
     peer.behaviour = "cut";
     peer.cut();
     return "page";
@@ -343,7 +343,7 @@ test("a cancelled question is no call", async () => {
   peer.behaviour = "hang";
   const stop = new AbortController();
   const umbra = new Umbra({ url: peer.url, decisionTimeoutMs: PATIENT_MS, logger: quiet });
-  const call = umbra.run({ tool: "get_page", effect: "read", signal: stop.signal }, () => assert.fail("it ran"));
+  const call = umbra.callTool({ tool: "get_page", effect: "read", signal: stop.signal }, () => assert.fail("it ran"));
   const ended = assert.rejects(call, /the user left/);
   await until("the question", () => (peer.received.includes("/v1/decide") ? true : undefined));
   stop.abort(new Error("the user left"));
@@ -365,16 +365,16 @@ test("arguments and results of any form reach their rules and their caller", asy
   const umbra = server.client({ agent: unique("odd"), run: unique("odd") });
   const circular: Record<string, unknown> = {};
   circular["self"] = [circular, circular];
-  const echo = (result: unknown) => umbra.run({ tool: "get_page", effect: "read" }, () => result);
+  const echo = (result: unknown) => umbra.callTool({ tool: "get_page", effect: "read" }, () => result);
   assert.equal(await echo(circular), circular);
   const many = Array.from({ length: 300_000 }, (_, n) => n);
   assert.equal(await echo(many), many);
   assert.equal(await echo(undefined), undefined);
   await assert.rejects(
-    umbra.run({ tool: "get_page", effect: "read", arguments: circular }, () => 1),
+    umbra.callTool({ tool: "get_page", effect: "read", arguments: circular }, () => 1),
     isBlocked("unreadable"),
   );
-  const long = umbra.run({ tool: "get_page", effect: "read", arguments: { many } }, () => 1);
+  const long = umbra.callTool({ tool: "get_page", effect: "read", arguments: { many } }, () => 1);
   await assert.rejects(long, isBlocked("unreadable"));
   const odd = {
     at: new Date(0),
@@ -389,7 +389,7 @@ test("arguments and results of any form reach their rules and their caller", asy
     half: "\ud800",
   };
   const run = unique("values");
-  await umbra.run({ tool: "get_page", effect: "read", run, arguments: odd }, () => 1);
+  await umbra.callTool({ tool: "get_page", effect: "read", run, arguments: odd }, () => 1);
   const [row] = await server.audit({ run }, 1);
   assert.deepEqual(row?.["args"], {
     at: "1970-01-01T00:00:00.000Z",
@@ -417,11 +417,11 @@ test("a wrong tool or call is refused at once", async () => {
   await assert.rejects(tool("text" as never), /get_x takes one object of named arguments, not a string/);
   await assert.rejects(tool([1] as never), /not a list/);
   await assert.rejects(
-    umbra.run({ tool: "get_x", arguments: '{"id": 1}' as never }, () => 1),
+    umbra.callTool({ tool: "get_x", arguments: '{"id": 1}' as never }, () => 1),
     /one object of named values, not a string/,
   );
   await assert.rejects(
-    umbra.run({ tool: "n".repeat(600), effect: "read" }, () => assert.fail("it ran")),
+    umbra.callTool({ tool: "n".repeat(600), effect: "read" }, () => assert.fail("it ran")),
     (error) => {
       return error instanceof Blocked && error.cause instanceof APIError && error.cause.status === 400;
     },

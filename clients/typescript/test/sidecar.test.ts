@@ -356,11 +356,11 @@ test("guardrails around a function apply to all tools of the boundary within it,
   await s.guardrails("enforce").run(async () => {
     await assert.rejects(drop({ table: "users" }), (error) => error instanceof Blocked && error.rule === "no-drop");
     await assert.rejects(
-      umbra.run({ tool: "db.drop_table" }, () => assert.fail("it ran")),
+      umbra.callTool({ tool: "db.drop_table" }, () => assert.fail("it ran")),
       Blocked,
     );
     assert.deepEqual(await search({ query: "date" }), ["date"]);
-    assert.equal(await umbra.run({ tool: "search.search_code", effect: "read" }, () => "found"), "found");
+    assert.equal(await umbra.callTool({ tool: "search.search_code", effect: "read" }, () => "found"), "found");
     // Wrapped itself as well: asked about once for each.
     assert.deepEqual(await s.guardrails("enforce")(search)({ query: "x" }), ["x"]);
   });
@@ -376,7 +376,7 @@ test("a tool that no rule was asked about is warned of", async () => {
   const umbra = client({ logger });
   await using s = await umbra.sidecar();
   await s.guardrails("enforce").run(async () => {
-    await umbra.run({ tool: "search.search_code", effect: "read" }, () => "found");
+    await umbra.callTool({ tool: "search.search_code", effect: "read" }, () => "found");
     await s.message({ tool_calls: [{ tool: "mcp__search__searchCode" }, DROP] });
   });
   const warned = lines.filter((line) => line.includes("no rule was asked"));

@@ -28,7 +28,7 @@ const refused = await umbra.events.get("evt_0").catch((error) => error);
 check("a refusal has its code", refused instanceof APIError && refused.code === "not_found");
 const away = new Umbra({ url: "http://127.0.0.1:9", timeoutMs: 300, logger: { info() {}, warn() {} } });
 check("nobody listens", (await away.status().catch((error) => error)) instanceof Unavailable);
-const blocked = await away.run({ tool: "x", effect: "write" }, () => 1).catch((error) => error);
+const blocked = await away.callTool({ tool: "x", effect: "write" }, () => 1).catch((error) => error);
 check("no write runs undecided", blocked instanceof Blocked && blocked.reason === "unavailable");
 
 await umbra.sidecar({ task: "x", documents: { todo: "# Todo\n" } }, async (s) => {
