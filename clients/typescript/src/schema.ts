@@ -735,6 +735,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/gateways/agentgateway": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Judges the answer of a model as a guardrail webhook of agentgateway, by the rules of the sidecar
+         * @description Judges the answer of a model as a guardrail webhook of agentgateway, by the rules of the sidecar. Answers become events. Requests pass; their credentials are masked where that is asked for.
+         */
+        post: operations["post_agentgateway"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/gateways/litellm/beta/litellm_basic_guardrail_api": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Judges the answer of a model for LiteLLM's generic guardrail (`api_base
+         * @description Judges the answer of a model for LiteLLM's generic guardrail (`api_base: .../v1/gateways/litellm`): by the rules of the sidecar, and planned calls by the built-in checks too. Answers become events. Requests pass; their credentials are masked where that is asked for.
+         */
+        post: operations["post_litellm"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/guard": {
         parameters: {
             query?: never;
@@ -1547,6 +1587,16 @@ export interface components {
             base: components["schemas"]["DriftWindow"];
             /** @description Recent window. */
             recent: components["schemas"]["DriftWindow"];
+        };
+        /** @description Webhook of agentgateway: the messages of a request, or the choices of an answer. */
+        AgentgatewayGuardrail: {
+            /** @description Messages of a request, or choices of an answer. */
+            body: components["schemas"]["GatewayBody"];
+        };
+        /** @description Answer to agentgateway. */
+        AgentgatewayRuling: {
+            /** @description Nothing but a `reason` to go on; `body` to go on with other texts; `body` and `status_code` to refuse. */
+            action: components["schemas"]["GatewayAction"];
         };
         /** @description Decision about a call. Run the call only if `decision` is `execute`. */
         Answer: {
@@ -3303,6 +3353,46 @@ export interface components {
              */
             subject: string;
         };
+        /** @description Action of agentgateway. */
+        GatewayAction: {
+            /** @description Messages or choices, with other texts. */
+            body: components["schemas"]["GatewayBody"];
+            /** @description Reason, for people. */
+            reason: string;
+        } | {
+            /** @description Reason, for the caller of the model. */
+            body: string;
+            /** @description Reason, for people. */
+            reason: string;
+            /**
+             * Format: int32
+             * @description Status of the answer.
+             */
+            status_code: number;
+        } | {
+            /** @description Reason, for people. */
+            reason: string;
+        };
+        /** @description Messages of a request, or choices of an answer. */
+        GatewayBody: {
+            /** @description Messages, the newest last. */
+            messages: components["schemas"]["GatewayMessage"][];
+        } | {
+            /** @description Alternative answers. */
+            choices: components["schemas"]["GatewayChoice"][];
+        };
+        /** @description Choice of an answer. */
+        GatewayChoice: {
+            /** @description Message of the model. */
+            message: components["schemas"]["GatewayMessage"];
+        };
+        /** @description Message of agentgateway. Members that are not named here go back as they came. */
+        GatewayMessage: {
+            /** @description Text of the message. */
+            content?: string;
+            /** @description Role of the author. */
+            role?: string;
+        };
         /** @description One of the gravest findings of a day or week. Findings of the same fault of an agent are merged into the gravest. */
         GravestFinding: {
             /** @description Agent whose work was reviewed. */
@@ -4251,6 +4341,70 @@ export interface components {
             next_cursor?: string | null;
             /** @description Cursor to poll with: no item is skipped or repeated. */
             resume_cursor: string;
+        };
+        /** @description Request of LiteLLM's generic guardrail. Other members are ignored. */
+        LiteLlmGuardrail: {
+            /**
+             * @description Settings: `agent`, and `mask_secrets` (true replaces credentials by markers).
+             * @default null
+             */
+            additional_provider_specific_params: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description `request` or `response`.
+             * @default
+             * @example response
+             */
+            input_type: string;
+            /**
+             * @description Id of the call of the model.
+             * @default null
+             */
+            litellm_call_id: string | null;
+            /**
+             * @description Id of the conversation.
+             * @default null
+             */
+            litellm_trace_id: string | null;
+            /**
+             * @description Facts about the key: `user_api_key_alias` is the agent, unless `agent` is set.
+             * @default {}
+             */
+            request_data: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description Messages of the request; the last one of a user is the task.
+             * @default null
+             */
+            structured_messages: {
+                [key: string]: unknown;
+            }[] | null;
+            /**
+             * @description Texts on their way.
+             * @default null
+             */
+            texts: string[] | null;
+            /**
+             * @description Calls of tools that the model asks for.
+             * @default null
+             */
+            tool_calls: {
+                [key: string]: unknown;
+            }[] | null;
+        };
+        /** @description Answer to LiteLLM. */
+        LiteLlmRuling: {
+            /**
+             * @description `NONE`, `GUARDRAIL_INTERVENED` (with `texts`) or `BLOCKED` (with `blocked_reason`).
+             * @example NONE
+             */
+            action: string;
+            /** @description Reason, for the caller of the model. */
+            blocked_reason?: string | null;
+            /** @description Texts that go on in the place of those of the request. */
+            texts?: string[] | null;
         };
         /** @description Call that was made in a session. */
         MadeCall: {
@@ -10371,6 +10525,203 @@ export interface operations {
             };
             /** @description The key, the host or the origin does not permit this */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request's headers are too large */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server is overloaded, or the database does not answer: try again after `Retry-After` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_agentgateway: {
+        parameters: {
+            query?: {
+                /** @description Name of the agent; `agentgateway` by default */
+                agent?: string;
+                /** @description True replaces credentials by markers */
+                mask_secrets?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AgentgatewayGuardrail"];
+            };
+        };
+        responses: {
+            /** @description The ruling */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentgatewayRuling"];
+                };
+            };
+            /** @description The request has invalid parts; `errors` lists them */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid key is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key, the host or the origin does not permit this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request took too long to arrive */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The type or the encoding of the body is not supported */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request's headers are too large */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server is overloaded, or the database does not answer: try again after `Retry-After` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_litellm: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LiteLlmGuardrail"];
+            };
+        };
+        responses: {
+            /** @description The ruling */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LiteLlmRuling"];
+                };
+            };
+            /** @description The request has invalid parts; `errors` lists them */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid key is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key, the host or the origin does not permit this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request took too long to arrive */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The type or the encoding of the body is not supported */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
