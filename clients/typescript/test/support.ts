@@ -5,15 +5,21 @@ import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { createServer, connect, type AddressInfo, type Socket, type Server as NetServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { after } from "node:test";
 
 import { Umbra, type UmbraSettings } from "umbra-shadow";
 
-const HERE = fileURLToPath(new URL("..", import.meta.url));
+/** Folder of the package. Compiled tests are in folders below it. */
+const HERE = packageFolder(fileURLToPath(import.meta.url));
 /** A busy machine is no fault: tests of deadlines set one. */
 export const PATIENT_MS = 30_000;
+
+function packageFolder(path: string): string {
+  const folder = dirname(path);
+  return existsSync(join(folder, "test/support.ts")) ? folder : packageFolder(folder);
+}
 
 /** Path of the server's program: `UMBRA`, or the newest build of the repository. */
 export function program(): string {

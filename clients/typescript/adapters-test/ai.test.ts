@@ -1,0 +1,212 @@
+/** The adapter of the AI SDK, against its present and its previous major version. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import * as ai7 from "ai";
+import * as mocks7 from "ai/test";
+import * as ai6 from "ai6";
+import * as mocks6 from "ai6/test";
+import type { ApprovalRequired } from "umbra-shadow";
+import { guard } from "umbra-shadow/ai";
+import { z } from "zod";
+
+import { startServer, unique } from "../test/support.js";
+import { type Call, type RunAgent, SCHEMAS, SECRET, Shop, testAdapter } from "./scenarios.js";
+
+const usage = {
+  inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+  outputTokens: { total: 1, text: 1, reasoning: 0 },
+};
+
+/** Returns answers of a model: the calls, one in each, and then "done". */
+function answers(calls: readonly Call[]) {
+  const made = calls.map(({ name, arguments: given }, at) => ({
+    content: [{ type: "tool-call" as const, toolCallId: `call_${at}`, toolName: name, input: JSON.stringify(given) }],
+    finishReason: { unified: "tool-calls" as const, raw: undefined },
+    usage,
+    warnings: [],
+  }));
+  const done = {
+    content: [{ type: "text" as const, text: "done" }],
+    finishReason: { unified: "stop" as const, raw: undefined },
+    usage,
+    warnings: [],
+  };
+  return [...made, done];
+}
+
+interface Prompted {
+  prompt: { role: string; content: unknown }[];
+}
+
+/** Returns the results of tools in the last prompt. */
+function resultsIn(prompts: readonly Prompted[]): string[] {
+  const parts = (prompts.at(-1)?.prompt ?? []).flatMap((message) =>
+    message.role === "tool" ? (message.content as { type: string; output: { value: unknown } }[]) : [],
+  );
+  const results = parts.filter((part) => part.type === "tool-result");
+  return results.map(({ output }) => (typeof output.value === "string" ? output.value : JSON.stringify(output.value)));
+}
+
+function toolsOf(shop: Shop) {
+  const one = <N extends keyof typeof SCHEMAS>(name: N) =>
+    ai7.tool({
+      description: `${name} of the shop`,
+      inputSchema: SCHEMAS[name] as z.ZodType<Record<string, unknown>>,
+      execute: async (given: Record<string, unknown>) => shop.run(name, given),
+    });
+  return {
+    refund: one("refund"),
+    list_refunds: one("list_refunds"),
+    charge: one("charge"),
+    drop_table: one("drop_table"),
+  };
+}
+
+const run7: RunAgent = async ({ umbra, options, shop, calls }) => {
+  let approvalId: string | undefined;
+  const onApproval = (approval: ApprovalRequired) => {
+    approvalId = approval.approvalId;
+  };
+  const model = new mocks7.MockLanguageModelV4({ doGenerate: answers(calls) });
+  const step = async (messages: ai7.ModelMessage[]): ReturnType<RunAgent> => {
+    const result = await ai7.generateText({
+      model,
+      messages,
+      tools: guard(umbra, toolsOf(shop), { ...options, onApproval }),
+      stopWhen: ai7.isStepCount(9),
+      runtimeContext: { secret: SECRET },
+      headers: { authorization: SECRET },
+    });
+    const asked = result.content.filter((part) => part.type === "tool-approval-request");
+    return {
+      read: resultsIn(model.doGenerateCalls),
+      said: asked.length ? undefined : result.text,
+      approvalId,
+      resume: () => {
+        const content = asked.map((part) => ({
+          type: "tool-approval-response" as const,
+          approvalId: part.approvalId,
+          approved: true,
+        }));
+        return step([...messages, ...result.response.messages, { role: "tool", content }]);
+      },
+    };
+  };
+  return step([{ role: "user", content: "go on" }]);
+};
+
+const run6: RunAgent = async ({ umbra, options, shop, calls }) => {
+  let approvalId: string | undefined;
+  const onApproval = (approval: ApprovalRequired) => {
+    approvalId = approval.approvalId;
+  };
+  const model = new mocks6.MockLanguageModelV3({ doGenerate: answers(calls) });
+  const step = async (messages: ai6.ModelMessage[]): ReturnType<RunAgent> => {
+    const result = await ai6.generateText({
+      model,
+      messages,
+      tools: guard(umbra, toolsOf(shop) as unknown as ai6.ToolSet, { ...options, onApproval }),
+      stopWhen: ai6.stepCountIs(9),
+      experimental_context: { secret: SECRET },
+    });
+    const asked = result.content.filter((part) => part.type === "tool-approval-request");
+    return {
+      read: resultsIn(model.doGenerateCalls),
+      said: asked.length ? undefined : result.text,
+      approvalId,
+      resume: () => {
+        const content = asked.map((part) => ({
+          type: "tool-approval-response" as const,
+          approvalId: part.approvalId,
+          approved: true,
+        }));
+        return step([...messages, ...result.response.messages, { role: "tool", content }]);
+      },
+    };
+  };
+  return step([{ role: "user", content: "go on" }]);
+};
+
+const server = await startServer();
+testAdapter(server, "AI SDK 7", run7);
+testAdapter(server, "AI SDK 6", run6);
+
+test("AI SDK: a call is decided once, though it is asked about twice", async () => {
+  const run = unique("run");
+  const umbra = server.client({ agent: unique("desk"), run });
+  const calls = [{ name: "list_refunds", arguments: { page: 0 } }];
+  await run7({ umbra, options: { server: "shop" }, shop: new Shop(), calls: [...calls, ...calls] });
+  const rows = await server.audit({ run, kind: "decision" }, 2);
+  assert.deepEqual([rows.length, new Set(rows.map((row) => row["call_id"])).size], [2, 2]);
+});
+
+test("AI SDK: the tool's own approval holds as well, and tools without execute are unchanged", async () => {
+  const umbra = server.client({ agent: unique("desk") });
+  const shop = new Shop();
+  const own = ai7.tool({
+    inputSchema: z.object({ page: z.number() }),
+    execute: async (given) => shop.run("list_refunds", given),
+    needsApproval: async ({ page }) => page > 0,
+  });
+  const hosted = ai7.tool({ inputSchema: z.object({}), outputSchema: z.string() });
+  const tools = guard(umbra, { list_refunds: own, hosted }, { effects: { list_refunds: "read" } });
+  assert.equal(tools.hosted, hosted);
+  for (const [page, ran] of [
+    [1, 0],
+    [0, 1],
+  ] as const) {
+    const model = new mocks7.MockLanguageModelV4({
+      doGenerate: answers([{ name: "list_refunds", arguments: { page } }]),
+    });
+    const result = await ai7.generateText({ model, prompt: "go", tools, stopWhen: ai7.isStepCount(3) });
+    assert.equal(
+      result.content.some((part) => part.type === "tool-approval-request"),
+      ran === 0,
+    );
+    assert.equal(shop.ran.length, ran);
+  }
+});
+
+test("AI SDK: of preliminary results the last one is the result, in a stream too", async () => {
+  const run = unique("run");
+  const umbra = server.client({ agent: unique("desk"), run });
+  const tools = {
+    get_page: ai7.tool({
+      inputSchema: z.object({}),
+      async *execute() {
+        yield "loading";
+        yield "the page";
+      },
+    }),
+  };
+  const finish = { type: "finish" as const, finishReason: { unified: "stop" as const, raw: undefined }, usage };
+  const call = { type: "tool-call" as const, toolCallId: "call_0", toolName: "get_page", input: "{}" };
+  const text = [
+    { type: "text-start" as const, id: "1" },
+    { type: "text-delta" as const, id: "1", delta: "done" },
+    { type: "text-end" as const, id: "1" },
+  ];
+  const streams = [
+    { stream: ai7.simulateReadableStream({ chunks: [call, finish] }) },
+    { stream: ai7.simulateReadableStream({ chunks: [...text, finish] }) },
+  ];
+  const model = new mocks7.MockLanguageModelV4({ doStream: streams });
+  const guarded = guard(umbra, tools, { effects: { get_page: "read" } });
+  const result = ai7.streamText({ model, prompt: "go", tools: guarded, stopWhen: ai7.isStepCount(3) });
+  assert.equal(await result.text, "done");
+  assert.deepEqual(resultsIn(model.doStreamCalls), ["the page"]);
+  assert.ok(await umbra.flush());
+  const [row] = await server.audit({ run, kind: "outcome" }, 1);
+  assert.equal((row?.["outcome"] as Record<string, unknown>)["result"], "the page");
+});
+
+test("AI SDK: effects of unknown tools are refused", () => {
+  const tools = toolsOf(new Shop());
+  const effects = { refunds: "read" } as unknown as { refund: "read" };
+  assert.throws(
+    () => guard(server.client(), tools, { effects }),
+    /effects has refunds, but the tools are: refund, list_/,
+  );
+});

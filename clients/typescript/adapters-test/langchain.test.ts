@@ -1,0 +1,127 @@
+/** The adapter of LangChain. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Command, MemorySaver } from "@langchain/langgraph";
+import { AIMessage, createAgent, fakeModel, tool, ToolMessage } from "langchain";
+import { type ApprovalInterrupt, umbraMiddleware } from "umbra-shadow/langchain";
+import { z } from "zod";
+
+import { startServer, unique } from "../test/support.js";
+import {
+  type Call,
+  type Outcome,
+  type RunAgent,
+  SCHEMAS,
+  SECRET,
+  type Shop,
+  Shop as NewShop,
+  testAdapter,
+} from "./scenarios.js";
+
+/** Returns a model that makes the calls, one in each answer, and then says "done". */
+function modelOf(calls: readonly Call[]) {
+  const model = fakeModel();
+  for (const { name, arguments: args } of calls) model.respondWithTools([{ name, args }]);
+  return model.respond(new AIMessage("done"));
+}
+
+function toolsOf(shop: Shop) {
+  return Object.entries(SCHEMAS).map(([name, schema]) =>
+    tool(async (given: Record<string, unknown>) => shop.run(name, given), {
+      name,
+      description: `${name} of the shop`,
+      schema: schema as z.ZodType<Record<string, unknown>>,
+    }),
+  );
+}
+
+const runAgent: RunAgent = async ({ umbra, options, shop, calls }) => {
+  const model = modelOf(calls);
+  const agent = createAgent({
+    model,
+    tools: toolsOf(shop),
+    middleware: [umbraMiddleware(umbra, options)],
+    contextSchema: z.object({ secret: z.string() }),
+    checkpointer: new MemorySaver(),
+  });
+  const settings = { configurable: { thread_id: unique("thread"), secret: SECRET }, context: { secret: SECRET } };
+  const outcome = (state: { messages: unknown[]; __interrupt__?: { value?: unknown }[] }): Outcome => {
+    const asked = state.__interrupt__?.[0]?.value as ApprovalInterrupt | undefined;
+    return {
+      read: (model.calls.at(-1)?.messages ?? []).filter((one) => ToolMessage.isInstance(one)).map((one) => one.text),
+      said: asked ? undefined : (state.messages.at(-1) as AIMessage).text,
+      approvalId: asked?.approvalId,
+      resume: async () => outcome(await agent.invoke(new Command({ resume: "yes" }), settings)),
+    };
+  };
+  return outcome(await agent.invoke({ messages: [{ role: "user", content: "go on" }] }, settings));
+};
+
+const server = await startServer();
+testAdapter(server, "LangChain", runAgent);
+
+const REFUND: Call = { name: "refund", arguments: { payment: "p-1", amount: 500 } };
+
+test("LangChain: without a checkpointer a call that needs an approval is a tool message", async () => {
+  const umbra = server.client({ agent: unique("desk") });
+  const shop = new NewShop();
+  const middleware = [umbraMiddleware(umbra, { server: "shop" })];
+  const agent = createAgent({ model: modelOf([REFUND]), tools: toolsOf(shop), middleware });
+  const { messages } = await agent.invoke({ messages: [{ role: "user", content: "go on" }] });
+  const answer = messages.find((one) => ToolMessage.isInstance(one));
+  assert.match(answer?.text ?? "", /A person must approve apr_/);
+  assert.equal((answer as ToolMessage).status, "error");
+  assert.equal(messages.at(-1)?.text, "done");
+  assert.deepEqual(shop.ran, []);
+});
+
+test("LangChain: of calls at the same time those that may run do, once", async () => {
+  const umbra = server.client({ agent: unique("desk") });
+  const shop = new NewShop();
+  const model = fakeModel()
+    .respondWithTools([
+      { name: "refund", args: REFUND.arguments },
+      { name: "refund", args: { payment: "p-2", amount: 20 } },
+      { name: "refund", args: { payment: "p-3", amount: 9_000 } },
+    ])
+    .respond(new AIMessage("done"));
+  const agent = createAgent({
+    model,
+    tools: toolsOf(shop),
+    middleware: [umbraMiddleware(umbra, { server: "shop" })],
+    checkpointer: new MemorySaver(),
+  });
+  const settings = { configurable: { thread_id: unique("thread") } };
+  const paused = await agent.invoke({ messages: [{ role: "user", content: "go on" }] }, settings);
+  const [asked] = (paused as { __interrupt__?: { value: ApprovalInterrupt }[] }).__interrupt__ ?? [];
+  assert.deepEqual(asked?.value.arguments, REFUND.arguments);
+  await umbra.approvals.approve(asked?.value.approvalId ?? "");
+  const { messages } = await agent.invoke(new Command({ resume: true }), settings);
+  assert.equal(messages.at(-1)?.text, "done");
+  assert.deepEqual(
+    shop.ran.map((one) => (one as [string, { payment: string }])[1].payment),
+    ["p-2", "p-1"],
+  );
+});
+
+test("LangChain: a tool's own error and its message pass unchanged", async () => {
+  const umbra = server.client({ agent: unique("desk") });
+  const broken = tool(
+    async () => {
+      throw new RangeError("no such page");
+    },
+    { name: "get_page", description: "page", schema: z.object({}) },
+  );
+  const text = tool(async () => "[1, 2]  ", { name: "get_text", description: "text", schema: z.object({}) });
+  const start = (name: string) =>
+    createAgent({
+      model: modelOf([{ name, arguments: {} }]),
+      tools: [broken, text],
+      middleware: [umbraMiddleware(umbra, { effects: { get_page: "read", get_text: "read" } })],
+    }).invoke({ messages: [{ role: "user", content: "go on" }] });
+  await assert.rejects(start("get_page"), /no such page/);
+  const { messages } = await start("get_text");
+  assert.equal(messages.find((one) => ToolMessage.isInstance(one))?.text, "[1, 2]  ");
+});

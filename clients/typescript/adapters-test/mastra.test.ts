@@ -1,0 +1,162 @@
+/** The adapter of Mastra. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Mastra } from "@mastra/core";
+import { Agent, type ToolsInput } from "@mastra/core/agent";
+import { RequestContext } from "@mastra/core/request-context";
+import { InMemoryStore } from "@mastra/core/storage";
+import { MastraLanguageModelV2Mock } from "@mastra/core/test-utils/llm-mock";
+import { createTool } from "@mastra/core/tools";
+import { type ApprovalPayload, guard } from "umbra-shadow/mastra";
+import { z } from "zod";
+
+import { startServer, unique } from "../test/support.js";
+import { type Call, type Outcome, type RunAgent, SCHEMAS, SECRET, Shop, testAdapter } from "./scenarios.js";
+
+const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
+
+/** Returns a model that makes the calls of each turn at the same time, and then says "done". */
+function modelOf(turns: readonly (readonly Call[])[]) {
+  const steps = turns.map((calls, turn) => ({
+    content: calls.map(({ name, arguments: given }, at) => ({
+      type: "tool-call" as const,
+      toolCallId: `call_${turn}_${at}`,
+      toolName: name,
+      input: JSON.stringify(given),
+    })),
+    finishReason: "tool-calls" as const,
+    usage,
+    warnings: [],
+  }));
+  const done = {
+    content: [{ type: "text" as const, text: "done" }],
+    finishReason: "stop" as const,
+    usage,
+    warnings: [],
+  };
+  const answers = [...steps, done];
+  let next = 0;
+  return new MastraLanguageModelV2Mock({
+    doGenerate: async () => {
+      const answer = answers[next++];
+      if (answer === undefined) throw new Error("the script is over");
+      return answer;
+    },
+  });
+}
+
+/** Returns the results of tools in the last prompt. */
+function resultsIn(model: MastraLanguageModelV2Mock): string[] {
+  return (model.doGenerateCalls.at(-1)?.prompt ?? []).flatMap((message) =>
+    message.role !== "tool"
+      ? []
+      : message.content.map(({ output }) =>
+          typeof output.value === "string" ? output.value : JSON.stringify(output.value),
+        ),
+  );
+}
+
+function toolsOf(shop: Shop) {
+  const one = <N extends keyof typeof SCHEMAS>(name: N) =>
+    createTool({
+      id: name,
+      description: `${name} of the shop`,
+      inputSchema: SCHEMAS[name] as z.ZodType<Record<string, unknown>>,
+      execute: async (given) => shop.run(name, given),
+    });
+  return {
+    refund: one("refund"),
+    list_refunds: one("list_refunds"),
+    charge: one("charge"),
+    drop_table: one("drop_table"),
+  };
+}
+
+function agentOf(model: MastraLanguageModelV2Mock, tools: ToolsInput): Agent {
+  // The type of the mock is none of a model under exactOptionalPropertyTypes.
+  const desk = new Agent({ id: "desk", name: "desk", instructions: "help", model: model as never, tools });
+  return new Mastra({ agents: { desk }, storage: new InMemoryStore(), logger: false }).getAgent("desk") as Agent;
+}
+
+const runAgent: RunAgent = async ({ umbra, options, shop, calls }) => {
+  const model = modelOf(calls.map((call) => [call]));
+  const agent = agentOf(model, guard(umbra, toolsOf(shop), options));
+  const requestContext = new RequestContext();
+  requestContext.set("secret", SECRET);
+  const outcome = (result: Awaited<ReturnType<Agent["generate"]>>): Outcome => {
+    const asked = (result.suspendPayload as { suspendPayload?: ApprovalPayload } | undefined)?.suspendPayload;
+    return {
+      read: resultsIn(model),
+      said: result.finishReason === "suspended" ? undefined : result.text,
+      approvalId: asked?.approvalId,
+      resume: async () =>
+        outcome(await agent.resumeGenerate({ approved: true }, { runId: result.runId ?? "", requestContext })),
+    };
+  };
+  return outcome(await agent.generate("go on", { requestContext, memory: { thread: unique("t"), resource: SECRET } }));
+};
+
+const server = await startServer();
+testAdapter(server, "Mastra", runAgent);
+
+const ASKED: Call = { name: "refund", arguments: { payment: "p-1", amount: 500 } };
+const ALLOWED: Call = { name: "refund", arguments: { payment: "p-2", amount: 20 } };
+
+test("Mastra: of calls at the same time those that may run do, once", async () => {
+  const umbra = server.client({ agent: unique("desk") });
+  const shop = new Shop();
+  const model = modelOf([[ASKED, ALLOWED]]);
+  const agent = agentOf(model, guard(umbra, toolsOf(shop), { server: "shop" }));
+  const paused = await agent.generate("go on");
+  const { approvalId } = (paused.suspendPayload as { suspendPayload: ApprovalPayload }).suspendPayload;
+  assert.deepEqual(shop.ran, [["refund", ALLOWED.arguments]]);
+  await umbra.approvals.approve(approvalId);
+  const { text } = await agent.resumeGenerate({}, { runId: paused.runId ?? "" });
+  assert.equal(text, "done");
+  assert.deepEqual(shop.ran, [
+    ["refund", ALLOWED.arguments],
+    ["refund", ASKED.arguments],
+  ]);
+});
+
+test("Mastra: a tool does not get the data of the approval, and gets its own", async () => {
+  const umbra = server.client({ agent: unique("desk") });
+  const resumedWith: unknown[] = [];
+  const refund = createTool({
+    id: "refund",
+    description: "refund",
+    inputSchema: SCHEMAS.refund,
+    suspendSchema: z.object({ question: z.string() }),
+    resumeSchema: z.object({ sure: z.boolean() }),
+    execute: async ({ payment }, context) => {
+      const resumeData = context.agent?.resumeData;
+      resumedWith.push(resumeData);
+      if (resumeData === undefined) {
+        await context.agent?.suspend({ question: `refund ${payment}?` });
+        return;
+      }
+      return { status: "refunded" };
+    },
+  });
+  const model = modelOf([[ALLOWED]]);
+  const agent = agentOf(model, guard(umbra, { refund }, { server: "shop" }));
+  const paused = await agent.generate("go on");
+  const asked = paused.suspendPayload as { suspendPayload: unknown };
+  assert.deepEqual(asked.suspendPayload, { question: "refund p-2?" });
+  assert.equal((await agent.resumeGenerate({ sure: true }, { runId: paused.runId ?? "" })).text, "done");
+  assert.deepEqual(resumedWith, [undefined, { sure: true }]);
+  assert.match(resultsIn(model)[0] ?? "", /refunded/);
+});
+
+test("Mastra: effects of unknown tools are refused, and tools stay tools of Mastra", () => {
+  const tools = toolsOf(new Shop());
+  const guarded = guard(server.client(), tools);
+  assert.equal(Object.getPrototypeOf(guarded.refund), Object.getPrototypeOf(tools.refund));
+  const effects = { refunds: "read" } as unknown as { refund: "read" };
+  assert.throws(
+    () => guard(server.client(), tools, { effects }),
+    /effects has refunds, but the tools are: refund, list_/,
+  );
+});

@@ -1,0 +1,151 @@
+/** The adapter of the OpenAI Agents SDK. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Agent, run as runLoop, RunState, setTracingDisabled, tool } from "@openai/agents";
+import { assistantMessage, functionCall, ScriptedModel } from "@openai/agents/testing";
+import type { ApprovalRequired, Umbra } from "umbra-shadow";
+import { guard } from "umbra-shadow/openai-agents";
+import { z } from "zod";
+
+import { startServer, unique } from "../test/support.js";
+import {
+  type Call,
+  type Options,
+  type Outcome,
+  type RunAgent,
+  SCHEMAS,
+  SECRET,
+  Shop,
+  testAdapter,
+} from "./scenarios.js";
+
+setTracingDisabled(true);
+
+function toolsOf(shop: Shop) {
+  return Object.entries(SCHEMAS).map(([name, parameters]) =>
+    tool({
+      name,
+      description: `${name} of the shop`,
+      parameters: parameters as typeof SCHEMAS.charge,
+      execute: async (given) => shop.run(name, given),
+    }),
+  );
+}
+
+/** Returns a model that makes the calls, one in each answer, and then says "done". */
+function modelOf(calls: readonly Call[]) {
+  const steps = calls.map((call, at) => [functionCall(call.name, call.arguments, { callId: `call_${at}` })]);
+  return new ScriptedModel([...steps, [assistantMessage("done")]]);
+}
+
+/** Returns the results of tools in the last request. */
+function resultsIn(model: ScriptedModel): string[] {
+  const input = model.lastCall?.request.input ?? [];
+  return (Array.isArray(input) ? input : [])
+    .filter((item) => item.type === "function_call_result")
+    .map((item) => {
+      const { output } = item;
+      if (typeof output === "string") return output;
+      return "text" in output ? output.text : JSON.stringify(output);
+    });
+}
+
+type Restart = "same process" | "another process";
+
+/** Returns a runner of agents that are resumed by the same tools, or by new ones from the saved state. */
+function runner(restart: Restart): RunAgent {
+  return async ({ umbra, options, shop, calls }) => {
+    let approvalId: string | undefined;
+    const onApproval = (approval: ApprovalRequired) => {
+      approvalId = approval.approvalId;
+    };
+    const model = modelOf(calls);
+    const agentOf = () =>
+      new Agent({ name: "desk", model, tools: guard(umbra, toolsOf(shop), { ...options, onApproval }) });
+    const agent = agentOf();
+    const outcome = (result: Awaited<ReturnType<typeof start>>): Outcome => ({
+      read: resultsIn(model),
+      said: result.finalOutput as string | undefined,
+      approvalId,
+      resume: async () => {
+        const saved =
+          restart === "same process" ? result.state : await RunState.fromString(agentOf(), result.state.toString());
+        for (const interruption of saved.getInterruptions()) saved.approve(interruption);
+        return outcome(await runLoop(restart === "same process" ? agent : agentOf(), saved as typeof result.state));
+      },
+    });
+    const start = () => runLoop(agent, "go on", { context: { secret: SECRET } });
+    return outcome(await start());
+  };
+}
+
+const server = await startServer();
+testAdapter(server, "OpenAI Agents", runner("same process"));
+testAdapter(server, "OpenAI Agents, state restored", runner("another process"));
+
+async function read(umbra: Umbra, shop: Shop, call: string, options: Options = {}): Promise<string | undefined> {
+  const model = new ScriptedModel([[functionCall("refund", call, { callId: "call_0" })], [assistantMessage("done")]]);
+  const tools = guard(umbra, toolsOf(shop), { server: "shop", ...options });
+  const result = await runLoop(new Agent({ name: "desk", model, tools }), "go on");
+  assert.equal(result.finalOutput, "done");
+  return resultsIn(model)[0];
+}
+
+test("OpenAI Agents: arguments that are no JSON object run nothing", async () => {
+  const umbra = server.client({ agent: unique("desk") });
+  const shop = new Shop();
+  for (const given of ['{"payment":', '["p-1"]', "null", '"{}"']) {
+    const model = new ScriptedModel([[functionCall("note", given, { callId: "call_0" })], [assistantMessage("done")]]);
+    const loose = tool({
+      name: "note",
+      description: "note",
+      parameters: { type: "object", properties: {}, required: [], additionalProperties: true },
+      strict: false,
+      execute: async (one) => shop.run("note", { one }),
+    });
+    const agent = new Agent({ name: "desk", model, tools: guard(umbra, [loose]) });
+    await runLoop(agent, "go on").catch(() => undefined);
+    assert.deepEqual(shop.ran, [], given);
+  }
+});
+
+test("OpenAI Agents: a call is decided once, though it is asked about twice", async () => {
+  const run = unique("run");
+  const umbra = server.client({ agent: unique("desk"), run });
+  const shop = new Shop();
+  const same = '{"payment":"p-1","amount":20}';
+  for (const _ of [1, 2]) assert.match((await read(umbra, shop, same)) ?? "", /real-1/);
+  const rows = await server.audit({ run, kind: "decision" }, 2);
+  assert.deepEqual([rows.length, new Set(rows.map((row) => row["call_id"])).size], [2, 2]);
+  assert.equal(shop.ran.length, 2);
+});
+
+test("OpenAI Agents: the tool's own approval holds as well, and hosted tools are unchanged", async () => {
+  const umbra = server.client({ agent: unique("desk") });
+  const shop = new Shop();
+  const own = tool({
+    name: "list_refunds",
+    description: "list",
+    parameters: z.object({ page: z.number() }),
+    execute: async (given) => shop.run("list_refunds", given),
+    needsApproval: async (_context, { page }) => page > 0,
+  });
+  const hosted = { type: "hosted_tool" as const, name: "web_search", providerData: {} };
+  assert.equal(guard(umbra, [hosted])[0], hosted);
+  for (const page of [1, 0]) {
+    const model = modelOf([{ name: "list_refunds", arguments: { page } }]);
+    const tools = guard(umbra, [own], { effects: { list_refunds: "read" } });
+    const { interruptions } = await runLoop(new Agent({ name: "desk", model, tools }), "go on");
+    assert.deepEqual([interruptions.length, shop.ran.length], page ? [1, 0] : [0, 1]);
+  }
+});
+
+test("OpenAI Agents: effects of unknown tools are refused", () => {
+  const tools = toolsOf(new Shop());
+  assert.throws(
+    () => guard(server.client(), tools, { effects: { refunds: "read" } }),
+    /effects has refunds, but the tools/,
+  );
+});

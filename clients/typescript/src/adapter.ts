@@ -1,0 +1,143 @@
+/** Parts that the adapters of frameworks share: their options, and the way of one call of the model. */
+
+import { type Boundary, describedTool, type ToolSettings } from "./boundary.js";
+import { currentContext } from "./context.js";
+import { ApprovalRequired, UmbraError } from "./errors.js";
+import { randomId } from "./platform.js";
+import type { GuardrailsWrapper, Sidecar } from "./sidecar.js";
+import { isRecord } from "./transport.js";
+import type { Effect } from "./types.js";
+import type { Umbra } from "./umbra.js";
+import { MOST_VALUES, toJson } from "./values.js";
+
+/** Options of every adapter. */
+export interface AdapterOptions<Name extends string = string> {
+  /** Effects of tools by name. Tools that are declared `read` run while the server is away, others do not. */
+  effects?: { [N in Name]?: Effect };
+  /** Server of the tools, for rules about `server.name`. */
+  server?: string;
+  /** Session whose rules are enforced as well, and which gets a report of each call. */
+  sidecar?: Sidecar;
+}
+
+/** Options of the adapters whose framework pauses for a yes or no, without room for the approval's id. */
+export interface ApprovalOptions {
+  /** Receives each call that waits for a person: `approvalId`, and the framework's id of the call. */
+  onApproval?: (approval: ApprovalRequired, toolCallId: string | undefined) => void;
+}
+
+/** One call of the model. */
+export interface ModelCall extends Pick<ToolSettings, "description" | "outputSchema" | "annotations"> {
+  name: string;
+  /** Arguments by name, and nothing else of the framework. */
+  arguments: object;
+  /** The framework's id of the call. */
+  id?: string | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/** Most calls that were asked about and did not run yet. */
+const MOST_PENDING = 1_000;
+
+/** Decides and runs the calls of one set of tools. */
+export class CallGuard {
+  readonly #guardrails: GuardrailsWrapper | undefined;
+  /** Ids that calls were asked about with. */
+  readonly #pending = new Map<string, string>();
+
+  constructor(
+    private readonly umbra: Umbra,
+    private readonly options: AdapterOptions & ApprovalOptions,
+    /** Names of the tools, where the adapter knows them. */
+    names?: readonly string[],
+  ) {
+    const unknown = Object.keys(options.effects ?? {}).find((name) => names && !names.includes(name));
+    if (unknown !== undefined) throw new TypeError(`effects has ${unknown}, but the tools are: ${names?.join(", ")}`);
+    this.#guardrails = options.sidecar?.guardrails("enforce");
+  }
+
+  /** Runs one call, or returns a stub, or throws, as `umbra.callTool` does. */
+  async run<R>(call: ModelCall, body: () => R | Promise<R>): Promise<R> {
+    const { signal, arguments: given } = call;
+    const decided = { ...this.#described(call), arguments: given, callId: this.#takePendingId(call), signal };
+    const make = () => this.umbra.callTool<R>(decided, body);
+    return this.#guardrails ? this.#guardrails.run(make) : make();
+  }
+
+  /**
+   * Returns true if a person must approve the call first. {@link run} asks again with the same id, so that the answer
+   * is the same. Without an answer it is false: then `run` tells the model why the call may not run.
+   */
+  async needsApproval(call: ModelCall): Promise<boolean> {
+    const described = this.#described(call);
+    try {
+      const { effect } = described;
+      const decision = await this.umbra.decide(
+        {
+          call_id: this.#pendingId(call),
+          tool: describedTool(described),
+          arguments: toJson(call.arguments, MOST_VALUES) as Record<string, unknown>,
+          ...(effect && { declared_effect: effect }),
+        },
+        { signal: call.signal },
+      );
+      if (decision.decision !== "ask") return false;
+      this.options.onApproval?.(new ApprovalRequired(call.name, decision), call.id);
+      return true;
+    } catch (error) {
+      if (error instanceof UmbraError) return false;
+      throw error;
+    }
+  }
+
+  #described(call: ModelCall): ToolSettings & { tool: Parameters<Boundary["callTool"]>[0]["tool"] } {
+    const { name, description, outputSchema, annotations } = call;
+    const { effects = {}, server } = this.options;
+    const effect = Object.hasOwn(effects, name) ? effects[name] : undefined;
+    return { tool: { name, server }, effect, description, outputSchema, annotations };
+  }
+
+  /** Returns the id of a call that is asked about before it runs: the same until it runs. */
+  #pendingId(call: ModelCall): string {
+    const key = pendingKey(call);
+    const id = this.#pending.get(key) ?? randomId();
+    this.#pending.set(key, id);
+    const [oldest] = this.#pending.keys();
+    if (this.#pending.size > MOST_PENDING && oldest !== undefined) this.#pending.delete(oldest);
+    return id;
+  }
+
+  #takePendingId(call: ModelCall): string | undefined {
+    if (this.#pending.size === 0) return undefined;
+    const key = pendingKey(call);
+    const id = this.#pending.get(key);
+    this.#pending.delete(key);
+    return id;
+  }
+}
+
+/** Returns a key of the call. The framework's id alone is none: some models number the calls of each answer. */
+function pendingKey(call: ModelCall): string {
+  try {
+    return JSON.stringify([call.name, call.id, currentContext().context, toJson(call.arguments, MOST_VALUES)]);
+  } catch {
+    // Arguments that cannot be written: the call will be blocked.
+    return randomId();
+  }
+}
+
+/** Returns the JSON Schema of a tool's output from the forms that frameworks have; undefined for another form. */
+export function outputSchema(schema: unknown): Record<string, unknown> | undefined {
+  try {
+    if (!isRecord(schema)) return undefined;
+    const { "~standard": standard, jsonSchema = schema } = schema as {
+      "~standard"?: { jsonSchema?: { output(options: { target: string }): unknown } };
+      jsonSchema?: unknown;
+    };
+    const found = standard ? standard.jsonSchema?.output({ target: "draft-2020-12" }) : jsonSchema;
+    return isRecord(found) && !("then" in found) ? found : undefined;
+  } catch {
+    // Not every type has a JSON Schema.
+    return undefined;
+  }
+}

@@ -1,0 +1,95 @@
+/** Adapter of LangChain (`langchain` 1 and newer): `middleware: [umbraMiddleware(umbra)]`. */
+
+import { interrupt, isGraphBubbleUp } from "@langchain/langgraph";
+import { type AgentMiddleware, createMiddleware, ToolMessage } from "langchain";
+
+import { type AdapterOptions, CallGuard } from "./adapter.js";
+import { ApprovalRequired, Blocked, StubFault } from "./errors.js";
+import type { Umbra } from "./umbra.js";
+
+export type { AdapterOptions } from "./adapter.js";
+
+/** Value of the interrupt of a call that needs an approval. */
+export interface ApprovalInterrupt {
+  tool: string;
+  /** Arguments that the model gave. */
+  arguments: Record<string, unknown>;
+  approvalId: string;
+  expiresAt: string;
+  /** Reason of the rule, and what to do. */
+  detail: string;
+}
+
+/**
+ * Returns middleware of `createAgent` that puts the boundary around all tools of the agent:
+ *
+ *     createAgent({ model, tools, middleware: [umbraMiddleware(umbra, { effects: { get_weather: "read" } })] })
+ *
+ * The reason of a blocked call is a tool message with the status `error`, so the run goes on. A call that needs an
+ * approval interrupts the graph with an {@link ApprovalInterrupt}; without a checkpointer it is a tool message. What
+ * runs after `Command({ resume })`, with any value, is up to the approval in Umbra alone. Put it last, so that other
+ * middleware does not change the call after the decision.
+ */
+export function umbraMiddleware(umbra: Umbra, options: AdapterOptions = {}): AgentMiddleware {
+  const calls = new CallGuard(umbra, options);
+  return createMiddleware({
+    name: "UmbraMiddleware",
+    wrapToolCall: async (request, handler) => {
+      const { name, args, id = "" } = request.toolCall;
+      const { description } = (request.tool ?? {}) as { description?: unknown };
+      const call = {
+        name,
+        description: typeof description === "string" ? description : undefined,
+        arguments: args,
+        signal: request.runtime.signal,
+      };
+      let answer: object | undefined;
+      let answered: unknown;
+      let interruption: unknown;
+      try {
+        const result = await calls.run<unknown>(call, async () => {
+          try {
+            answer = await handler(request);
+          } catch (error) {
+            // An interrupt of the tool itself is no failure.
+            if (!isGraphBubbleUp(error)) throw error;
+            interruption = error;
+            return undefined;
+          }
+          return (answered = contentOf(answer));
+        });
+        if (interruption !== undefined) throw interruption;
+        if (answer !== undefined && result === answered) return answer;
+        // A stub, or a result into which rehearsed changes are merged.
+        const content = typeof result === "string" ? result : (JSON.stringify(result) ?? "");
+        return new ToolMessage({ content, tool_call_id: id, name });
+      } catch (error) {
+        if (!(error instanceof Blocked || error instanceof StubFault)) throw error;
+        if (error instanceof ApprovalRequired) pause(error, args);
+        return new ToolMessage({ content: error.message, tool_call_id: id, name, status: "error" });
+      }
+    },
+  });
+}
+
+/** Interrupts the graph. Returns if it cannot be interrupted, or goes on without the approval. */
+function pause({ tool, approvalId, expiresAt, detail }: ApprovalRequired, args: Record<string, unknown>): void {
+  const value: ApprovalInterrupt = { tool, arguments: args, approvalId, expiresAt, detail };
+  try {
+    interrupt(value);
+  } catch (error) {
+    if (isGraphBubbleUp(error)) throw error;
+  }
+}
+
+/** Returns the result of a tool, out of its message if there is one: tools return JSON as text. */
+function contentOf(answer: object): unknown {
+  if (!ToolMessage.isInstance(answer)) return answer;
+  const { content } = answer;
+  if (typeof content !== "string" || !/^\s*[[{]/.test(content)) return content;
+  try {
+    return JSON.parse(content);
+  } catch {
+    return content;
+  }
+}

@@ -1,0 +1,104 @@
+/** Adapter of Mastra (`@mastra/core` 1 and newer): `tools: guard(umbra, tools)`. */
+
+import { type AdapterOptions, CallGuard, outputSchema } from "./adapter.js";
+import { ApprovalRequired, Blocked, StubFault } from "./errors.js";
+import { isRecord } from "./transport.js";
+import type { ToolAnnotations } from "./types.js";
+import type { Umbra } from "./umbra.js";
+
+export type { AdapterOptions } from "./adapter.js";
+
+/** Parts of a tool of Mastra that are used here. */
+interface MastraTool {
+  id?: string;
+  description?: string;
+  outputSchema?: unknown;
+  mcp?: { annotations?: ToolAnnotations };
+  execute?: (input: object, context?: MastraContext) => Promise<unknown>;
+}
+
+/** Place of a call that can be suspended. */
+interface Suspension {
+  suspend?: (payload: ApprovalPayload) => Promise<unknown>;
+  resumeData?: unknown;
+  suspendPayload?: unknown;
+}
+
+interface MastraContext extends Suspension {
+  agent?: Suspension & { toolCallId?: string };
+  workflow?: Suspension;
+  abortSignal?: AbortSignal;
+}
+
+/** Payload of the suspension of a call that needs an approval. */
+export interface ApprovalPayload {
+  tool: string;
+  approvalId: string;
+  expiresAt: string;
+  /** Reason of the rule, and what to do. */
+  detail: string;
+}
+
+/**
+ * Returns the tools of Mastra, each with the boundary around its `execute`:
+ *
+ *     new Agent({ id: "desk", model, tools: guard(umbra, tools, { effects: { getWeather: "read" } }) })
+ *
+ * Names are those of the record, as the model has them. The result of a blocked call is `{ error: true, message }`,
+ * which Mastra gives for wrong arguments too, so the run goes on. A call that needs an approval is suspended with an
+ * {@link ApprovalPayload}. What runs when it is resumed, with any data, is up to the approval in Umbra alone.
+ */
+export function guard<T extends Record<string, object>>(
+  umbra: Umbra,
+  tools: T,
+  options: AdapterOptions<keyof T & string> = {},
+): T {
+  const calls = new CallGuard(umbra, options, Object.keys(tools));
+  return Object.fromEntries(Object.entries(tools).map(([name, tool]) => [name, guarded(calls, name, tool)])) as T;
+}
+
+function guarded(calls: CallGuard, name: string, tool: MastraTool): MastraTool {
+  const { execute } = tool;
+  if (execute === undefined) return tool;
+  const schema = outputSchema(tool.outputSchema);
+  const copy = Object.assign(Object.create(Object.getPrototypeOf(tool)) as MastraTool, tool);
+  copy.execute = async (input, context) => {
+    const call = {
+      name,
+      description: tool.description,
+      outputSchema: schema,
+      annotations: tool.mcp?.annotations,
+      arguments: input ?? {},
+      signal: context?.abortSignal,
+    };
+    const place = context?.agent ?? context?.workflow ?? context;
+    const isOurs = isRecord(place?.suspendPayload) && "approvalId" in place.suspendPayload;
+    try {
+      return await calls.run(call, () => execute.call(tool, input, isOurs ? notResumed(context) : context));
+    } catch (error) {
+      if (!(error instanceof Blocked || error instanceof StubFault)) throw error;
+      if (error instanceof ApprovalRequired && place?.suspend !== undefined && !isOurs) {
+        const { approvalId, expiresAt, detail } = error;
+        return await place.suspend({ tool: error.tool, approvalId, expiresAt, detail });
+      }
+      return { error: true, message: error.message };
+    }
+  };
+  return copy;
+}
+
+/** Returns the context without the data that the call was resumed with: the tool itself did not suspend. */
+function notResumed(context: MastraContext | undefined): MastraContext | undefined {
+  if (context === undefined) return undefined;
+  const without = <S extends Suspension>(place: S): S => ({
+    ...place,
+    resumeData: undefined,
+    suspendPayload: undefined,
+  });
+  const { agent, workflow } = context;
+  return {
+    ...without(context),
+    ...(agent && { agent: without(agent) }),
+    ...(workflow && { workflow: without(workflow) }),
+  };
+}

@@ -1,0 +1,88 @@
+/** Adapter of the OpenAI Agents SDK (`@openai/agents`): `tools: guard(umbra, tools)`. */
+
+import { type AdapterOptions, type ApprovalOptions, CallGuard, type ModelCall } from "./adapter.js";
+import { Blocked, StubFault } from "./errors.js";
+import { isRecord } from "./transport.js";
+import type { Umbra } from "./umbra.js";
+
+export type { AdapterOptions, ApprovalOptions } from "./adapter.js";
+
+/** Parts of a function tool of the Agents SDK that are used here. */
+interface FunctionTool {
+  type: "function";
+  name: string;
+  description?: string;
+  outputSchema?: unknown;
+  invoke: (runContext: unknown, input: string, details?: CallDetails) => Promise<unknown>;
+  needsApproval: (runContext: unknown, input: object, callId?: string) => Promise<boolean>;
+}
+
+interface CallDetails {
+  toolCall?: { callId?: string };
+  signal?: AbortSignal;
+}
+
+/**
+ * Returns the tools of an agent, each function tool with the boundary around it:
+ *
+ *     new Agent({ name: "desk", tools: guard(umbra, tools, { effects: { get_weather: "read" } }) })
+ *
+ * The reason of a blocked call is the result of the tool, so the run goes on. A call that needs an approval becomes an
+ * interruption of the run. What runs after `state.approve` is up to the approval in Umbra alone: unless it is approved
+ * there, the result of the tool says so. Hosted tools are returned unchanged, for they do not run here, and tools of
+ * `mcpServers` are not among `tools`.
+ */
+export function guard<T extends { type: string; name: string }>(
+  umbra: Umbra,
+  tools: readonly T[],
+  options: AdapterOptions & ApprovalOptions = {},
+): T[] {
+  const calls = new CallGuard(
+    umbra,
+    options,
+    tools.map((tool) => tool.name),
+  );
+  return tools.map((tool) =>
+    tool.type === "function" ? (guarded(calls, tool as unknown as FunctionTool) as unknown as T) : tool,
+  );
+}
+
+function guarded(calls: CallGuard, tool: FunctionTool): FunctionTool {
+  const call = (given: object, id: string | undefined, signal?: AbortSignal): ModelCall => ({
+    name: tool.name,
+    description: tool.description,
+    outputSchema: isRecord(tool.outputSchema) ? tool.outputSchema : undefined,
+    arguments: given,
+    id,
+    signal,
+  });
+  return {
+    ...tool,
+    invoke: async (runContext, input, details) => {
+      const given = argumentsOf(input);
+      if (given === undefined) return `${tool.name} was not run: its arguments are no JSON object.`;
+      try {
+        return await calls.run(call(given, details?.toolCall?.callId, details?.signal), () =>
+          tool.invoke(runContext, input, details),
+        );
+      } catch (error) {
+        // An error ends the run, unless the tool's own error function made a text of it.
+        if (error instanceof Blocked || error instanceof StubFault) return error.message;
+        throw error;
+      }
+    },
+    needsApproval: async (runContext, input, callId) => {
+      const isAsked = await calls.needsApproval(call(input ?? {}, callId));
+      return isAsked || (await tool.needsApproval(runContext, input, callId));
+    },
+  };
+}
+
+function argumentsOf(input: string): Record<string, unknown> | undefined {
+  try {
+    const given: unknown = JSON.parse(input || "{}");
+    return isRecord(given) ? given : undefined;
+  } catch {
+    return undefined;
+  }
+}
