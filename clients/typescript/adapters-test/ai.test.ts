@@ -12,7 +12,7 @@ import { guard } from "umbra-shadow/ai";
 import { z } from "zod";
 
 import { startServer, unique } from "../test/support.js";
-import { type Call, type RunAgent, SCHEMAS, SECRET, Shop, testAdapter } from "./scenarios.js";
+import { type Call, type RunAgent, SCHEMAS, SECRET, Shop, testAdapter, TICKET } from "./scenarios.js";
 
 const usage = {
   inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
@@ -61,13 +61,14 @@ function toolsOf(shop: Shop) {
     list_refunds: one("list_refunds"),
     charge: one("charge"),
     drop_table: one("drop_table"),
+    open_ticket: { ...one("open_ticket"), outputSchema: TICKET },
   };
 }
 
 const run7: RunAgent = async ({ umbra, options, shop, calls }) => {
-  let approvalId: string | undefined;
-  const onApproval = (approval: ApprovalRequired) => {
-    approvalId = approval.approvalId;
+  const waiting: { approvalId?: string; waitingCall?: string | undefined } = {};
+  const onApproval = ({ approvalId }: ApprovalRequired, waitingCall: string | undefined) => {
+    Object.assign(waiting, { approvalId, waitingCall });
   };
   const model = new mocks7.MockLanguageModelV4({ doGenerate: answers(calls) });
   const step = async (messages: ai7.ModelMessage[]): ReturnType<RunAgent> => {
@@ -83,7 +84,8 @@ const run7: RunAgent = async ({ umbra, options, shop, calls }) => {
     return {
       read: resultsIn(model.doGenerateCalls),
       said: asked.length ? undefined : result.text,
-      approvalId,
+      approvalId: waiting.approvalId,
+      ...waiting,
       resume: () => {
         const content = asked.map((part) => ({
           type: "tool-approval-response" as const,
@@ -98,9 +100,9 @@ const run7: RunAgent = async ({ umbra, options, shop, calls }) => {
 };
 
 const run6: RunAgent = async ({ umbra, options, shop, calls }) => {
-  let approvalId: string | undefined;
-  const onApproval = (approval: ApprovalRequired) => {
-    approvalId = approval.approvalId;
+  const waiting: { approvalId?: string; waitingCall?: string | undefined } = {};
+  const onApproval = ({ approvalId }: ApprovalRequired, waitingCall: string | undefined) => {
+    Object.assign(waiting, { approvalId, waitingCall });
   };
   const model = new mocks6.MockLanguageModelV3({ doGenerate: answers(calls) });
   const step = async (messages: ai6.ModelMessage[]): ReturnType<RunAgent> => {
@@ -115,7 +117,8 @@ const run6: RunAgent = async ({ umbra, options, shop, calls }) => {
     return {
       read: resultsIn(model.doGenerateCalls),
       said: asked.length ? undefined : result.text,
-      approvalId,
+      approvalId: waiting.approvalId,
+      ...waiting,
       resume: () => {
         const content = asked.map((part) => ({
           type: "tool-approval-response" as const,

@@ -3,22 +3,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Command, MemorySaver } from "@langchain/langgraph";
+import { Command, interrupt, MemorySaver } from "@langchain/langgraph";
 import { AIMessage, createAgent, fakeModel, tool, ToolMessage } from "langchain";
 import { type ApprovalInterrupt, umbraMiddleware } from "umbra-shadow/langchain";
 import { z } from "zod";
 
 import { startServer, unique } from "../test/support.js";
-import {
-  type Call,
-  type Outcome,
-  type RunAgent,
-  SCHEMAS,
-  SECRET,
-  type Shop,
-  Shop as NewShop,
-  testAdapter,
-} from "./scenarios.js";
+import { type Call, type Outcome, type RunAgent, SCHEMAS, SECRET, Shop, testAdapter } from "./scenarios.js";
 
 /** Returns a model that makes the calls, one in each answer, and then says "done". */
 function modelOf(calls: readonly Call[]) {
@@ -60,13 +51,13 @@ const runAgent: RunAgent = async ({ umbra, options, shop, calls }) => {
 };
 
 const server = await startServer();
-testAdapter(server, "LangChain", runAgent);
+testAdapter(server, "LangChain", runAgent, false);
 
 const REFUND: Call = { name: "refund", arguments: { payment: "p-1", amount: 500 } };
 
 test("LangChain: without a checkpointer a call that needs an approval is a tool message", async () => {
   const umbra = server.client({ agent: unique("desk") });
-  const shop = new NewShop();
+  const shop = new Shop();
   const middleware = [umbraMiddleware(umbra, { server: "shop" })];
   const agent = createAgent({ model: modelOf([REFUND]), tools: toolsOf(shop), middleware });
   const { messages } = await agent.invoke({ messages: [{ role: "user", content: "go on" }] });
@@ -79,7 +70,7 @@ test("LangChain: without a checkpointer a call that needs an approval is a tool 
 
 test("LangChain: of calls at the same time those that may run do, once", async () => {
   const umbra = server.client({ agent: unique("desk") });
-  const shop = new NewShop();
+  const shop = new Shop();
   const model = fakeModel()
     .respondWithTools([
       { name: "refund", args: REFUND.arguments },
@@ -103,6 +94,33 @@ test("LangChain: of calls at the same time those that may run do, once", async (
   assert.deepEqual(
     shop.ran.map((one) => (one as [string, { payment: string }])[1].payment),
     ["p-2", "p-1"],
+  );
+});
+
+test("LangChain: an interrupt of the tool itself is answered to the tool, and is no failure", async () => {
+  const run = unique("run");
+  const umbra = server.client({ agent: unique("desk"), run });
+  const asking = tool(async () => `sure: ${interrupt("sure?")}`, {
+    name: "get_page",
+    description: "",
+    schema: z.object({}),
+  });
+  const agent = createAgent({
+    model: modelOf([{ name: "get_page", arguments: {} }]),
+    tools: [asking],
+    middleware: [umbraMiddleware(umbra, { effects: { get_page: "read" } })],
+    checkpointer: new MemorySaver(),
+  });
+  const settings = { configurable: { thread_id: unique("thread") } };
+  const paused = await agent.invoke({ messages: [{ role: "user", content: "go on" }] }, settings);
+  assert.equal((paused as { __interrupt__?: { value: unknown }[] }).__interrupt__?.[0]?.value, "sure?");
+  const { messages } = await agent.invoke(new Command({ resume: "yes" }), settings);
+  assert.equal(messages.find((one) => ToolMessage.isInstance(one))?.text, "sure: yes");
+  assert.ok(await umbra.flush());
+  const outcomes = await server.audit({ run, kind: "outcome" }, 2);
+  assert.deepEqual(
+    outcomes.map((row) => (row["outcome"] as { status: string }).status),
+    ["ok", "ok"],
   );
 });
 

@@ -13,7 +13,7 @@ import { type ApprovalPayload, guard } from "umbra-shadow/mastra";
 import { z } from "zod";
 
 import { startServer, unique } from "../test/support.js";
-import { type Call, type Outcome, type RunAgent, SCHEMAS, SECRET, Shop, testAdapter } from "./scenarios.js";
+import { type Call, type Outcome, type RunAgent, SCHEMAS, SECRET, Shop, testAdapter, TICKET } from "./scenarios.js";
 
 const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
 
@@ -64,6 +64,7 @@ function toolsOf(shop: Shop) {
       id: name,
       description: `${name} of the shop`,
       inputSchema: SCHEMAS[name] as z.ZodType<Record<string, unknown>>,
+      ...(name === "open_ticket" ? { outputSchema: TICKET as z.ZodType<Record<string, unknown>> } : {}),
       execute: async (given) => shop.run(name, given),
     });
   return {
@@ -71,6 +72,7 @@ function toolsOf(shop: Shop) {
     list_refunds: one("list_refunds"),
     charge: one("charge"),
     drop_table: one("drop_table"),
+    open_ticket: one("open_ticket"),
   };
 }
 
@@ -121,7 +123,7 @@ test("Mastra: of calls at the same time those that may run do, once", async () =
   ]);
 });
 
-test("Mastra: a tool does not get the data of the approval, and gets its own", async () => {
+test("Mastra: a tool gets the data of its own suspension, and not that of an approval", async () => {
   const umbra = server.client({ agent: unique("desk") });
   const resumedWith: unknown[] = [];
   const refund = createTool({
@@ -140,13 +142,23 @@ test("Mastra: a tool does not get the data of the approval, and gets its own", a
       return { status: "refunded" };
     },
   });
+  const tools = guard(umbra, { refund }, { server: "shop" });
+  const questionOf = (result: { suspendPayload?: unknown }) =>
+    (result.suspendPayload as { suspendPayload: Partial<ApprovalPayload> & { question?: string } }).suspendPayload;
+
+  const asked = agentOf(modelOf([[ASKED]]), tools);
+  const forApproval = await asked.generate("go on");
+  await umbra.approvals.approve(questionOf(forApproval).approvalId ?? "");
+  const forTool = await asked.resumeGenerate({ sure: true }, { runId: forApproval.runId ?? "" });
+  assert.equal(questionOf(forTool).question, "refund p-1?");
+  assert.deepEqual(resumedWith, [undefined]);
+
   const model = modelOf([[ALLOWED]]);
-  const agent = agentOf(model, guard(umbra, { refund }, { server: "shop" }));
-  const paused = await agent.generate("go on");
-  const asked = paused.suspendPayload as { suspendPayload: unknown };
-  assert.deepEqual(asked.suspendPayload, { question: "refund p-2?" });
-  assert.equal((await agent.resumeGenerate({ sure: true }, { runId: paused.runId ?? "" })).text, "done");
-  assert.deepEqual(resumedWith, [undefined, { sure: true }]);
+  const allowed = agentOf(model, tools);
+  const paused = await allowed.generate("go on");
+  assert.equal(questionOf(paused).question, "refund p-2?");
+  assert.equal((await allowed.resumeGenerate({ sure: true }, { runId: paused.runId ?? "" })).text, "done");
+  assert.deepEqual(resumedWith, [undefined, undefined, { sure: true }]);
   assert.match(resultsIn(model)[0] ?? "", /refunded/);
 });
 

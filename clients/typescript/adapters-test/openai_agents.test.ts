@@ -19,6 +19,7 @@ import {
   SECRET,
   Shop,
   testAdapter,
+  TICKET,
 } from "./scenarios.js";
 
 setTracingDisabled(true);
@@ -29,7 +30,8 @@ function toolsOf(shop: Shop) {
       name,
       description: `${name} of the shop`,
       parameters: parameters as typeof SCHEMAS.charge,
-      execute: async (given) => shop.run(name, given),
+      ...(name === "open_ticket" ? { outputSchema: TICKET } : {}),
+      execute: async (given) => shop.run(name, given) as { ticket: string },
     }),
   );
 }
@@ -57,9 +59,9 @@ type Restart = "same process" | "another process";
 /** Returns a runner of agents that are resumed by the same tools, or by new ones from the saved state. */
 function runner(restart: Restart): RunAgent {
   return async ({ umbra, options, shop, calls }) => {
-    let approvalId: string | undefined;
-    const onApproval = (approval: ApprovalRequired) => {
-      approvalId = approval.approvalId;
+    const waiting: { approvalId?: string; waitingCall?: string | undefined } = {};
+    const onApproval = ({ approvalId }: ApprovalRequired, waitingCall: string | undefined) => {
+      Object.assign(waiting, { approvalId, waitingCall });
     };
     const model = modelOf(calls);
     const agentOf = () =>
@@ -67,8 +69,9 @@ function runner(restart: Restart): RunAgent {
     const agent = agentOf();
     const outcome = (result: Awaited<ReturnType<typeof start>>): Outcome => ({
       read: resultsIn(model),
-      said: result.finalOutput as string | undefined,
-      approvalId,
+      said: result.interruptions.length ? undefined : (result.finalOutput as string | undefined),
+      approvalId: waiting.approvalId,
+      ...waiting,
       resume: async () => {
         const saved =
           restart === "same process" ? result.state : await RunState.fromString(agentOf(), result.state.toString());

@@ -29,6 +29,8 @@ export class Shop {
         return { id: "real-1", status: "refunded" };
       case "list_refunds":
         return { data: [{ id: "old-1", status: "settled" }], next: null, note: this.note };
+      case "open_ticket":
+        return { ticket: "T-1" };
       default:
         return { done: name };
     }
@@ -41,7 +43,11 @@ export const SCHEMAS = {
   list_refunds: z.object({ page: z.number() }),
   charge: z.object({ amount: z.number() }),
   drop_table: z.object({ table: z.string() }),
+  open_ticket: z.object({ text: z.string() }),
 };
+
+/** Schema of the result of open_ticket, which has no contract. */
+export const TICKET = z.object({ ticket: z.string() });
 
 export interface Options {
   effects?: Record<string, "read" | "write" | "destructive">;
@@ -56,6 +62,8 @@ export interface Outcome {
   /** Last words of the model; undefined at a pause. */
   said: string | undefined;
   approvalId: string | undefined;
+  /** The framework's id of the call that waits, where the adapter tells it. */
+  waitingCall?: string | undefined;
   /** Lets the framework go on after the pause: its own answer is yes. */
   resume: () => Promise<Outcome>;
 }
@@ -69,8 +77,8 @@ const ASKED_REFUND: Call = { name: "refund", arguments: { payment: "p-1", amount
 const LIST: Call = { name: "list_refunds", arguments: { page: 0 } };
 const OPTIONS: Options = { server: "shop", effects: { refund: "destructive", list_refunds: "read" } };
 
-/** Registers the tests. */
-export function testAdapter(server: Server, adapter: string, runAgent: RunAgent): void {
+/** Registers the tests; `outputSchemas` is true if tools of the framework have schemas of their results. */
+export function testAdapter(server: Server, adapter: string, runAgent: RunAgent, outputSchemas = true): void {
   test(`${adapter}: an allowed call runs, and only what the model gave is sent`, async () => {
     await using peer = await new Peer(server.url).listen();
     const run = unique("run");
@@ -132,6 +140,19 @@ export function testAdapter(server: Server, adapter: string, runAgent: RunAgent)
     assert.deepEqual(shop.ran, [["list_refunds", LIST.arguments]]);
   });
 
+  test(`${adapter}: in a rehearsal without a contract the schema of the result makes the stub`, async () => {
+    const agent = unique("rehearsal");
+    await server.rehearse(agent);
+    const umbra = server.client({ agent, run: unique("run") });
+    const shop = new Shop();
+    const calls = [{ name: "open_ticket", arguments: { text: "help" } }];
+    const { read, said } = await runAgent({ umbra, options: { effects: { open_ticket: "write" } }, shop, calls });
+    assert.match(read[0] ?? "", outputSchemas ? /"ticket":/ : /open_ticket was not run \(no_contract\)/);
+    assert.ok(!(read[0] ?? "").includes("T-1"));
+    assert.equal(said, "done");
+    assert.deepEqual(shop.ran, []);
+  });
+
   test(`${adapter}: a call that a person must approve pauses the run, and runs once approved`, async () => {
     const run = unique("run");
     const umbra = server.client({ agent: unique("desk"), run });
@@ -139,6 +160,7 @@ export function testAdapter(server: Server, adapter: string, runAgent: RunAgent)
     const paused = await runAgent({ umbra, options: OPTIONS, shop, calls: [ASKED_REFUND, LIST] });
     assert.equal(paused.said, undefined);
     assert.match(paused.approvalId ?? "", /^apr_/);
+    if ("waitingCall" in paused) assert.equal(paused.waitingCall, "call_0");
     assert.deepEqual(shop.ran, []);
     await umbra.approvals.approve(paused.approvalId ?? "", "spoke with the customer");
     const { read, said } = await paused.resume();

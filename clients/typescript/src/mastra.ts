@@ -13,8 +13,13 @@ interface MastraTool {
   id?: string;
   description?: string;
   outputSchema?: unknown;
+  suspendSchema?: StandardSchema;
   mcp?: { annotations?: ToolAnnotations };
   execute?: (input: object, context?: MastraContext) => Promise<unknown>;
+}
+
+interface StandardSchema {
+  "~standard": { validate: (value: unknown) => unknown };
 }
 
 /** Place of a call that can be suspended. */
@@ -62,6 +67,7 @@ function guarded(calls: CallGuard, name: string, tool: MastraTool): MastraTool {
   if (execute === undefined) return tool;
   const schema = outputSchema(tool.outputSchema);
   const copy = Object.assign(Object.create(Object.getPrototypeOf(tool)) as MastraTool, tool);
+  if (tool.suspendSchema?.["~standard"]) copy.suspendSchema = orApproval(tool.suspendSchema);
   copy.execute = async (input, context) => {
     const call = {
       name,
@@ -72,7 +78,7 @@ function guarded(calls: CallGuard, name: string, tool: MastraTool): MastraTool {
       signal: context?.abortSignal,
     };
     const place = context?.agent ?? context?.workflow ?? context;
-    const isOurs = isRecord(place?.suspendPayload) && "approvalId" in place.suspendPayload;
+    const isOurs = isApproval(place?.suspendPayload);
     try {
       return await calls.run(call, () => execute.call(tool, input, isOurs ? notResumed(context) : context));
     } catch (error) {
@@ -85,6 +91,16 @@ function guarded(calls: CallGuard, name: string, tool: MastraTool): MastraTool {
     }
   };
   return copy;
+}
+
+function isApproval(payload: unknown): boolean {
+  return isRecord(payload) && "approvalId" in payload;
+}
+
+/** Returns the schema of a tool's own suspensions, and of those for an approval. */
+function orApproval({ "~standard": standard }: StandardSchema): StandardSchema {
+  const validate = (value: unknown) => (isApproval(value) ? { value } : standard.validate(value));
+  return { "~standard": { ...standard, validate } };
 }
 
 /** Returns the context without the data that the call was resumed with: the tool itself did not suspend. */
