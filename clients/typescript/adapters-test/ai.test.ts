@@ -136,39 +136,56 @@ const server = await startServer();
 testAdapter(server, "AI SDK 7", run7);
 testAdapter(server, "AI SDK 6", run6);
 
-test("AI SDK: a call is decided once, though it is asked about twice", async () => {
+test("AI SDK: each call is decided once, though it is asked about twice and ids of calls repeat", async () => {
   const run = unique("run");
-  const umbra = server.client({ agent: unique("desk"), run });
-  const calls = [{ name: "list_refunds", arguments: { page: 0 } }];
-  await run7({ umbra, options: { server: "shop" }, shop: new Shop(), calls: [...calls, ...calls] });
-  const rows = await server.audit({ run, kind: "decision" }, 2);
-  assert.deepEqual([rows.length, new Set(rows.map((row) => row["call_id"])).size], [2, 2]);
+  const shop = new Shop();
+  const tools = guard(server.client({ agent: unique("desk"), run }), toolsOf(shop), { server: "shop" });
+  for (const page of [0, 0, 1]) {
+    const model = new mocks7.MockLanguageModelV4({
+      doGenerate: answers([{ name: "list_refunds", arguments: { page } }]),
+    });
+    await ai7.generateText({ model, prompt: "go", tools, stopWhen: ai7.isStepCount(3) });
+    assert.match(resultsIn(model.doGenerateCalls)[0] ?? "", /old-1/);
+  }
+  const rows = await server.audit({ run, kind: "decision" }, 3);
+  assert.deepEqual([rows.length, new Set(rows.map((row) => row["call_id"])).size, shop.ran.length], [3, 3, 3]);
+});
+
+test("AI SDK: a call that was never answered does not stand in the way of another with its id", async () => {
+  const shop = new Shop();
+  const tools = guard(server.client({ agent: unique("desk") }), toolsOf(shop), { server: "shop" });
+  for (const amount of [500, 20]) {
+    const call = { name: "refund", arguments: { payment: "p-1", amount } };
+    const model = new mocks7.MockLanguageModelV4({ doGenerate: answers([call]) });
+    await ai7.generateText({ model, prompt: "go", tools, stopWhen: ai7.isStepCount(3) });
+  }
+  assert.deepEqual(shop.ran, [["refund", { payment: "p-1", amount: 20 }]]);
 });
 
 test("AI SDK: the tool's own approval holds as well, and tools without execute are unchanged", async () => {
   const umbra = server.client({ agent: unique("desk") });
-  const shop = new Shop();
-  const own = ai7.tool({
-    inputSchema: z.object({ page: z.number() }),
-    execute: async (given) => shop.run("list_refunds", given),
-    needsApproval: async ({ page }) => page > 0,
-  });
   const hosted = ai7.tool({ inputSchema: z.object({}), outputSchema: z.string() });
-  const tools = guard(umbra, { list_refunds: own, hosted }, { effects: { list_refunds: "read" } });
-  assert.equal(tools.hosted, hosted);
-  for (const [page, ran] of [
-    [1, 0],
-    [0, 1],
+  assert.equal(guard(umbra, { hosted }).hosted, hosted);
+  const isLater = async ({ page }: { page: number }) => page > 0;
+  for (const [needsApproval, page, isAsked] of [
+    [isLater, 1, true],
+    [isLater, 0, false],
+    [true, 0, true],
+    [false, 0, false],
   ] as const) {
+    const shop = new Shop();
+    const own = ai7.tool({
+      inputSchema: SCHEMAS.list_refunds,
+      execute: async (given) => shop.run("list_refunds", given),
+      needsApproval,
+    });
+    const tools = guard(umbra, { list_refunds: own }, { effects: { list_refunds: "read" } });
     const model = new mocks7.MockLanguageModelV4({
       doGenerate: answers([{ name: "list_refunds", arguments: { page } }]),
     });
-    const result = await ai7.generateText({ model, prompt: "go", tools, stopWhen: ai7.isStepCount(3) });
-    assert.equal(
-      result.content.some((part) => part.type === "tool-approval-request"),
-      ran === 0,
-    );
-    assert.equal(shop.ran.length, ran);
+    const { content } = await ai7.generateText({ model, prompt: "go", tools, stopWhen: ai7.isStepCount(3) });
+    const asked = content.filter((part) => part.type === "tool-approval-request");
+    assert.deepEqual([asked.length, shop.ran.length], isAsked ? [1, 0] : [0, 1]);
   }
 });
 

@@ -5,22 +5,12 @@ import { test } from "node:test";
 
 import { Agent, run as runLoop, RunState, setTracingDisabled, tool } from "@openai/agents";
 import { assistantMessage, functionCall, ScriptedModel } from "@openai/agents/testing";
-import type { ApprovalRequired, Umbra } from "umbra-shadow";
+import type { ApprovalRequired } from "umbra-shadow";
 import { guard } from "umbra-shadow/openai-agents";
 import { z } from "zod";
 
 import { startServer, unique } from "../test/support.js";
-import {
-  type Call,
-  type Options,
-  type Outcome,
-  type RunAgent,
-  SCHEMAS,
-  SECRET,
-  Shop,
-  testAdapter,
-  TICKET,
-} from "./scenarios.js";
+import { type Call, type Outcome, type RunAgent, SCHEMAS, SECRET, Shop, testAdapter, TICKET } from "./scenarios.js";
 
 setTracingDisabled(true);
 
@@ -88,14 +78,6 @@ const server = await startServer();
 testAdapter(server, "OpenAI Agents", runner("same process"));
 testAdapter(server, "OpenAI Agents, state restored", runner("another process"));
 
-async function read(umbra: Umbra, shop: Shop, call: string, options: Options = {}): Promise<string | undefined> {
-  const model = new ScriptedModel([[functionCall("refund", call, { callId: "call_0" })], [assistantMessage("done")]]);
-  const tools = guard(umbra, toolsOf(shop), { server: "shop", ...options });
-  const result = await runLoop(new Agent({ name: "desk", model, tools }), "go on");
-  assert.equal(result.finalOutput, "done");
-  return resultsIn(model)[0];
-}
-
 test("OpenAI Agents: arguments that are no JSON object run nothing", async () => {
   const umbra = server.client({ agent: unique("desk") });
   const shop = new Shop();
@@ -114,15 +96,27 @@ test("OpenAI Agents: arguments that are no JSON object run nothing", async () =>
   }
 });
 
-test("OpenAI Agents: a call is decided once, though it is asked about twice", async () => {
+test("OpenAI Agents: each call is decided once, though it is asked about twice and ids of calls repeat", async () => {
   const run = unique("run");
-  const umbra = server.client({ agent: unique("desk"), run });
   const shop = new Shop();
-  const same = '{"payment":"p-1","amount":20}';
-  for (const _ of [1, 2]) assert.match((await read(umbra, shop, same)) ?? "", /real-1/);
-  const rows = await server.audit({ run, kind: "decision" }, 2);
-  assert.deepEqual([rows.length, new Set(rows.map((row) => row["call_id"])).size], [2, 2]);
-  assert.equal(shop.ran.length, 2);
+  const tools = guard(server.client({ agent: unique("desk"), run }), toolsOf(shop), { server: "shop" });
+  for (const page of [0, 0, 1]) {
+    const model = modelOf([{ name: "list_refunds", arguments: { page } }]);
+    await runLoop(new Agent({ name: "desk", model, tools }), "go on");
+    assert.match(resultsIn(model)[0] ?? "", /old-1/);
+  }
+  const rows = await server.audit({ run, kind: "decision" }, 3);
+  assert.deepEqual([rows.length, new Set(rows.map((row) => row["call_id"])).size, shop.ran.length], [3, 3, 3]);
+});
+
+test("OpenAI Agents: a call that was never answered does not stand in the way of another with its id", async () => {
+  const shop = new Shop();
+  const tools = guard(server.client({ agent: unique("desk") }), toolsOf(shop), { server: "shop" });
+  for (const amount of [500, 20]) {
+    const model = modelOf([{ name: "refund", arguments: { payment: "p-1", amount } }]);
+    await runLoop(new Agent({ name: "desk", model, tools }), "go on");
+  }
+  assert.deepEqual(shop.ran, [["refund", { payment: "p-1", amount: 20 }]]);
 });
 
 test("OpenAI Agents: the tool's own approval holds as well, and hosted tools are unchanged", async () => {

@@ -42,4 +42,8 @@ await umbra.sidecar({ task: "x", documents: { todo: "# Todo\n" } }, async (s) =>
     break;
   }
 });
+for (const adapter of ["ai", "mastra", "openai-agents"]) {
+  const { guard } = await import(`umbra-shadow/${adapter}`);
+  check(`${adapter} loads without its framework`, Object.keys(guard(umbra, [])).length === 0);
+}
 console.log(`${runtime}: all held`);
