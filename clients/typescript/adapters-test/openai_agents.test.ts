@@ -78,22 +78,26 @@ const server = await startServer();
 testAdapter(server, "OpenAI Agents", runner("same process"));
 testAdapter(server, "OpenAI Agents, state restored", runner("another process"));
 
-test("OpenAI Agents: arguments that are no JSON object run nothing", async () => {
-  const umbra = server.client({ agent: unique("desk") });
+test("OpenAI Agents: arguments that are no JSON object run nothing, even when approved", async () => {
   const shop = new Shop();
-  for (const given of ['{"payment":', '["p-1"]', "null", '"{}"']) {
+  const note = tool({
+    name: "note",
+    description: "note",
+    parameters: { type: "object", properties: {}, required: [], additionalProperties: true },
+    strict: false,
+    execute: async (one) => shop.run("note", { one }),
+  });
+  const tools = guard(server.client({ agent: unique("desk") }), [note]);
+  for (const given of ['["p-1"]', "null", '"{}"']) {
     const model = new ScriptedModel([[functionCall("note", given, { callId: "call_0" })], [assistantMessage("done")]]);
-    const loose = tool({
-      name: "note",
-      description: "note",
-      parameters: { type: "object", properties: {}, required: [], additionalProperties: true },
-      strict: false,
-      execute: async (one) => shop.run("note", { one }),
-    });
-    const agent = new Agent({ name: "desk", model, tools: guard(umbra, [loose]) });
-    await runLoop(agent, "go on").catch(() => undefined);
-    assert.deepEqual(shop.ran, [], given);
+    const agent = new Agent({ name: "desk", model, tools });
+    let result = await runLoop(agent, "go on");
+    for (const interruption of result.interruptions) result.state.approve(interruption);
+    if (result.interruptions.length) result = await runLoop(agent, result.state);
+    assert.equal(result.finalOutput, "done");
+    assert.match(resultsIn(model)[0] ?? "", /note was not run: its arguments are no JSON object/);
   }
+  assert.deepEqual(shop.ran, []);
 });
 
 test("OpenAI Agents: each call is decided once, though it is asked about twice and ids of calls repeat", async () => {
