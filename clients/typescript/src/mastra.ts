@@ -13,13 +13,8 @@ interface MastraTool {
   id?: string;
   description?: string;
   outputSchema?: unknown;
-  suspendSchema?: StandardSchema;
   mcp?: { annotations?: ToolAnnotations };
   execute?: (input: object, context?: MastraContext) => Promise<unknown>;
-}
-
-interface StandardSchema {
-  "~standard": { validate: (value: unknown) => unknown };
 }
 
 /** Place of a call that can be suspended. */
@@ -67,7 +62,6 @@ function guarded(calls: CallGuard, name: string, tool: MastraTool): MastraTool {
   if (execute === undefined) return tool;
   const schema = outputSchema(tool.outputSchema);
   const copy = Object.assign(Object.create(Object.getPrototypeOf(tool)) as MastraTool, tool);
-  if (tool.suspendSchema?.["~standard"]) copy.suspendSchema = orApproval(tool.suspendSchema);
   copy.execute = async (input, context) => {
     const call = {
       name,
@@ -95,12 +89,6 @@ function guarded(calls: CallGuard, name: string, tool: MastraTool): MastraTool {
 
 function isApproval(payload: unknown): boolean {
   return isRecord(payload) && "approvalId" in payload;
-}
-
-/** Returns the schema of a tool's own suspensions, and of those for an approval. */
-function orApproval({ "~standard": standard }: StandardSchema): StandardSchema {
-  const validate = (value: unknown) => (isApproval(value) ? { value } : standard.validate(value));
-  return { "~standard": { ...standard, validate } };
 }
 
 /** Returns the context without the data that the call was resumed with: the tool itself did not suspend. */
