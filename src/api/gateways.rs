@@ -168,36 +168,33 @@ pub struct GatewayChoice {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AgentgatewayRuling)]
 pub struct AgentgatewayAnswer {
-    /// Nothing but a `reason` to go on; `body` to go on with other texts; `body` and `status_code` to refuse.
+    /// With nothing but a `reason` it goes on, with a `body` it goes on with other texts, with both it does not.
     action: GatewayAction,
 }
 
 /// Action of agentgateway.
 #[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
 #[schema(as = GatewayAction)]
-pub enum GatewayAction {
-    /// Goes on with other texts.
-    Mask {
-        /// Messages or choices, with other texts.
-        body: GatewayBody,
-        /// Reason, for people.
-        reason: String,
-    },
-    /// Does not go on.
-    Reject {
-        /// Reason, for the caller of the model.
-        body: String,
-        /// Status of the answer.
-        status_code: u16,
-        /// Reason, for people.
-        reason: String,
-    },
-    /// Goes on.
-    Pass {
-        /// Reason, for people.
-        reason: &'static str,
-    },
+pub struct GatewayAction {
+    /// Messages or choices that go on; with `status_code` the reason, for the caller of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<ActionBody>,
+    /// Status of the refusal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status_code: Option<u16>,
+    /// Reason, for people.
+    reason: String,
+}
+
+/// Body of an action.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = GatewayActionBody)]
+pub enum ActionBody {
+    /// Messages or choices, with other texts.
+    Masked(GatewayBody),
+    /// Reason of a refusal.
+    Refusal(String),
 }
 
 impl GatewayBody {
@@ -242,14 +239,15 @@ pub async fn post_agentgateway(
         masks,
         ..Exchange::default()
     };
-    let action = match judge(&api, &caller, asked, exchange).await? {
-        ExchangeRuling::Pass => GatewayAction::Pass { reason: "no rule is against it" },
+    let (body, status_code, reason) = match judge(&api, &caller, asked, exchange).await? {
+        ExchangeRuling::Pass => (None, None, "no rule is against it".to_owned()),
         ExchangeRuling::Masked(texts) => {
             body.texts().into_iter().zip(texts).for_each(|(text, masked)| *text = masked);
-            GatewayAction::Mask { body, reason: "credentials are masked".to_owned() }
+            (Some(ActionBody::Masked(body)), None, "credentials are masked".to_owned())
         }
-        ExchangeRuling::Blocked(reason) => GatewayAction::Reject { body: reason.clone(), status_code: 403, reason },
+        ExchangeRuling::Blocked(reason) => (Some(ActionBody::Refusal(reason.clone())), Some(403), reason),
     };
+    let action = GatewayAction { body, status_code, reason };
     Ok(Json(AgentgatewayAnswer { action }))
 }
 

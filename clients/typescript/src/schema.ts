@@ -1595,7 +1595,7 @@ export interface components {
         };
         /** @description Answer to agentgateway. */
         AgentgatewayRuling: {
-            /** @description Nothing but a `reason` to go on; `body` to go on with other texts; `body` and `status_code` to refuse. */
+            /** @description With nothing but a `reason` it goes on, with a `body` it goes on with other texts, with both it does not. */
             action: components["schemas"]["GatewayAction"];
         };
         /** @description Decision about a call. Run the call only if `decision` is `execute`. */
@@ -3355,24 +3355,17 @@ export interface components {
         };
         /** @description Action of agentgateway. */
         GatewayAction: {
-            /** @description Messages or choices, with other texts. */
-            body: components["schemas"]["GatewayBody"];
-            /** @description Reason, for people. */
-            reason: string;
-        } | {
-            /** @description Reason, for the caller of the model. */
-            body: string;
+            body?: components["schemas"]["GatewayActionBody"] | null;
             /** @description Reason, for people. */
             reason: string;
             /**
              * Format: int32
-             * @description Status of the answer.
+             * @description Status of the refusal.
              */
-            status_code: number;
-        } | {
-            /** @description Reason, for people. */
-            reason: string;
+            status_code?: number | null;
         };
+        /** @description Body of an action. */
+        GatewayActionBody: components["schemas"]["GatewayBody"] | string;
         /** @description Messages of a request, or choices of an answer. */
         GatewayBody: {
             /** @description Messages, the newest last. */

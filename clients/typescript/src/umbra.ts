@@ -93,6 +93,8 @@ export type OperationRequest<O> = QueryOf<O> &
 /** Limits of one request to `POST /v1/events/batch`: number of events, and bytes of JSON, below the server's 2 MiB. */
 const MOST_BATCH = 1_000;
 const MOST_BATCH_BYTES = 1_500_000;
+/** First pause before events that a busy server refused are posted again, in milliseconds. */
+const FIRST_PAUSE_MS = 100;
 /** Longest wait of one request for a verdict, in seconds. */
 const MOST_WAIT = 60;
 /** Longest pause between two looks at an approval, and least time for the last look, in milliseconds. */
@@ -160,25 +162,40 @@ export class Umbra {
      */
     postMany: async (events: Iterable<EventToPost>, options: RequestOptions = {}): Promise<BatchResult> => {
       const total: BatchResult = { accepted: 0, replayed: 0, rejected: 0, results: [] };
+      const until = performance.now() + (options.timeoutMs ?? this.#timeoutMs);
       for (const batch of batches(Array.from(events, (event) => JSON.stringify(this.#event(event))))) {
         const first = total.results.length;
-        let answer: BatchResult;
-        try {
-          const request = {
-            method: "POST",
-            path: "/v1/events/batch",
-            body: `{"events":[${batch.join()}]}`,
-            repetition: "retry",
-          } as const;
-          answer = await this.#send<BatchResult>(request, options);
-        } catch (error) {
-          if (first > 0 && error instanceof Error) error.message += `; the first ${first} events were posted`;
-          throw error;
+        // Places of the events that are still to be stored; a busy server refuses some of a batch.
+        let places = batch.map((_, place) => place);
+        const results: BatchItem[] = [];
+        for (let wait = FIRST_PAUSE_MS; places.length > 0; wait *= 2) {
+          let answer: BatchResult;
+          try {
+            const request = {
+              method: "POST",
+              path: "/v1/events/batch",
+              body: `{"events":[${places.map((place) => batch[place]).join()}]}`,
+              repetition: "retry",
+            } as const;
+            answer = await this.#send<BatchResult>(request, options);
+          } catch (error) {
+            if (first > 0 && error instanceof Error) error.message += `; the first ${first} events were posted`;
+            throw error;
+          }
+          const busy: number[] = [];
+          const mayRepeat = performance.now() + wait < until;
+          for (const item of answer.results) {
+            const place = places[item.index] ?? item.index;
+            if (mayRepeat && (item.error?.status === 503 || item.error?.status === 429)) busy.push(place);
+            else results[place] = { ...item, index: first + place };
+          }
+          total.accepted += answer.accepted;
+          total.replayed += answer.replayed;
+          total.rejected += answer.rejected - busy.length;
+          places = busy;
+          if (busy.length > 0) await pause(wait, options.signal);
         }
-        total.accepted += answer.accepted;
-        total.replayed += answer.replayed;
-        total.rejected += answer.rejected;
-        total.results.push(...answer.results.map((item): BatchItem => ({ ...item, index: first + item.index })));
+        total.results.push(...results);
       }
       return total;
     },

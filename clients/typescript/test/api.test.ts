@@ -399,6 +399,40 @@ test("a lost answer is asked for again, and the event is stored once", async () 
   assert.equal((await umbra.events.list({ agent }).all()).length, 1);
 });
 
+test("events of a batch that a busy server refuses are posted again, and the others are not", async () => {
+  const agent = unique("busy");
+  const sizes: number[] = [];
+  const umbra = server.client({
+    agent,
+    // The first answer is that of a server that has a place for all events but the second.
+    fetch: async (input, init) => {
+      const asked = JSON.parse(String(init?.body)) as { events: unknown[] };
+      sizes.push(asked.events.length);
+      if (sizes.length > 1) return fetch(input, init);
+      const error = { code: "overloaded", status: 503, detail: "busy" };
+      asked.events.splice(1, 1);
+      const answer = await fetch(input, { ...init, body: JSON.stringify(asked) });
+      const { results, ...counts } = (await answer.json()) as { results: { index: number }[] };
+      const [first, last] = results;
+      const told = [first, { index: 1, spooled: false, error }, { ...last, index: 2 }];
+      return Response.json({ ...counts, rejected: 1, results: told });
+    },
+  });
+  const posted = await umbra.events.postMany([{ output: "0" }, { output: "1" }, { output: "2" }]);
+  assert.deepEqual(sizes, [3, 1]);
+  assert.deepEqual([posted.accepted, posted.rejected], [3, 0]);
+  const list = server.client().events.list({ agent });
+  const stored = new Map((await list.all()).map((one) => [one.id, one.output]));
+  assert.deepEqual(
+    posted.results.map((one) => [one.index, stored.get(one.id ?? "")]),
+    [
+      [0, "0"],
+      [1, "1"],
+      [2, "2"],
+    ],
+  );
+});
+
 test("one deadline holds for the whole request, also while bytes trickle in", async () => {
   const peer = await new Peer().listen();
   await using _ = peer;

@@ -46,23 +46,42 @@ def batches(events: Iterable[EventLike], agent: str) -> Iterator[list[dict[str, 
         yield batch
 
 
+# Statuses of events that a busy server refuses for now.
+_BUSY = (429, 503)
+
+
 class BatchSum:
     """Results of all batches, numbered through."""
 
     def __init__(self) -> None:
-        self._sum: dict[str, Any] = {"accepted": 0, "replayed": 0, "rejected": 0, "results": []}
+        self._counts = {"accepted": 0, "replayed": 0, "rejected": 0}
+        self._results: dict[int, models.BatchItem] = {}
         self._sent = 0
 
-    def add(self, result: models.BatchResult, sent: int) -> None:
-        """Adds the result of a batch of ``sent`` events."""
-        for count in ("accepted", "replayed", "rejected"):
-            self._sum[count] += getattr(result, count)
-        self._sum["results"] += [self._moved(one) for one in result.results]
+    def add(self, answer: models.BatchResult, places: list[int], may_repeat: bool) -> list[int]:
+        """Adds the answer about the events at these places of the batch.
+
+        Returns the places of those that a busy server refused and that may be posted again; they are not added.
+        """
+        busy: list[int] = []
+        for item in answer.results:
+            place = places[item.index]
+            if may_repeat and item.error is not None and item.error.status in _BUSY:
+                busy.append(place)
+            else:
+                self._results[self._sent + place] = self._moved(item, self._sent + place)
+        for count in self._counts:
+            self._counts[count] += getattr(answer, count)
+        self._counts["rejected"] -= len(busy)
+        return busy
+
+    def end_batch(self, sent: int) -> None:
+        """Ends a batch of ``sent`` events."""
         self._sent += sent
 
-    def _moved(self, item: models.BatchItem) -> models.BatchItem:
+    @staticmethod
+    def _moved(item: models.BatchItem, index: int) -> models.BatchItem:
         """Returns a result with the event's place among all events, also in its faults."""
-        index = item.index + self._sent
         error = item.error
         if error is not None:
             here, there = f"/events/{item.index}", f"/events/{index}"
@@ -72,4 +91,5 @@ class BatchSum:
 
     def result(self) -> models.BatchResult:
         """Returns the sum."""
-        return models.BatchResult.model_construct(**self._sum)
+        results = [self._results[index] for index in sorted(self._results)]
+        return models.BatchResult.model_construct(**self._counts, results=results)

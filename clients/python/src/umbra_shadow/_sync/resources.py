@@ -95,13 +95,21 @@ class Events(_Resource):
         """Posts many events, in batches that the server takes, and returns one result for each, in order.
 
         ``results[n]`` has the ``id`` of the event, or the ``error`` by which it is not stored: each event counts for
-        itself. Raises :class:`APIError` for a refused batch and :class:`Unavailable`; batches before it are stored, and
+        itself. Events that a busy server refuses are posted again until ``retry_for`` is over. Raises :class:`APIError` for a refused batch and :class:`Unavailable`; batches before it are stored, and
         may be posted again with the same ids.
         """
         total = BatchSum()
+        until = time.monotonic() + self._client._core.config.retry_for
         for batch in batches(events, self._client.agent):
-            answer = self._client._post(models.BatchResult, path("events", "batch"), {"events": batch}, True)
-            total.add(answer, len(batch))
+            places, pause = list(range(len(batch))), FIRST_PAUSE
+            while places:
+                body = {"events": [batch[place] for place in places]}
+                answer = self._client._post(models.BatchResult, path("events", "batch"), body, True)
+                places = total.add(answer, places, time.monotonic() + pause < until)
+                if places:
+                    io.sleep(pause)
+                    pause = min(2 * pause, LONGEST_PAUSE)
+            total.end_batch(len(batch))
         return total.result()
 
     def get(self, event_id: str) -> models.TrajectoryEvent:
