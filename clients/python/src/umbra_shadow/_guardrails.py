@@ -220,9 +220,9 @@ def finished_later(
     return finished(session._twin(AsyncSidecar), rules, call, planned, lambda: pending)
 
 
-def was_made(tool: Tool, error: Exception) -> bool:
-    """Returns False if the boundary stopped the call: then there was none."""
-    return not (isinstance(error, Blocked) and error.tool == tool.name)
+def was_made(call: Call, error: Exception) -> bool:
+    """Returns False if the boundary stopped the call, or its framework paused it: then there was none yet."""
+    return not (isinstance(error, call.pauses) or (isinstance(error, Blocked) and error.tool == call.tool.name))
 
 
 def told(call: Mapping[str, Any], result: Any = None, error: Exception | None = None) -> dict[str, Any]:

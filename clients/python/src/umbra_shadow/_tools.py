@@ -177,6 +177,10 @@ class Call:
         self._own: Any = UNSET
         self._failed: Exception | None = None
         self.make_stub: Callable[[], Any] = lambda: tool.stub
+        self.pauses: tuple[type[BaseException], ...] = ()
+        """Exceptions by which a framework pauses the call: it goes on later, so they are no outcome."""
+        self.answer: Mapping[str, Any] | None = None
+        """Decision about the call; None before it, and without one."""
 
     @classmethod
     def of_function(cls, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
@@ -236,7 +240,7 @@ class Call:
 
         Raises :class:`Blocked`, :class:`ApprovalRequired` or :class:`StubFault` if neither is so.
         """
-        tool = self.tool
+        tool, self.answer = self.tool, answer
         if answer["decision"] == "execute":
             if _safe_mode() and answer.get("execution") == "live" and answer.get("effect") != "read":
                 detail = "AGENT_SAFE_MODE is set here, but the server runs calls live: set it for the server as well"

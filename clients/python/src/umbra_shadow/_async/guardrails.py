@@ -52,7 +52,7 @@ async def finished(
     try:
         result = await run()
     except Exception as error:
-        if was_made(call.tool, error):
+        if was_made(call, error):
             try:
                 await _tell(session, rules, told(planned, error=error))
             except (APIError, Unavailable, SessionOver) as fault:

@@ -247,7 +247,8 @@ class Umbra(ClientBase):
         try:
             result = run()
         except BaseException as error:
-            outcome.failed(error)
+            if not isinstance(error, call.pauses):
+                outcome.failed(error)
             raise
         if not io.is_async and inspect.isawaitable(result):
             # The call has only begun: a plain function has returned a coroutine.

@@ -53,7 +53,7 @@ def finished(
     try:
         result = run()
     except Exception as error:
-        if was_made(call.tool, error):
+        if was_made(call, error):
             try:
                 _tell(session, rules, told(planned, error=error))
             except (APIError, Unavailable, SessionOver) as fault:

@@ -1,0 +1,163 @@
+"""Shared part of the adapters: calls that a framework makes, and texts for the model in place of their results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Union
+
+from .._async.sidecar import AsyncSidecar
+from .._client import ClientBase
+from .._guardrails import GuardrailsBase, Rules
+from .._json import plain
+from .._requests import Request, path
+from .._session import Session
+from .._sync.sidecar import Sidecar
+from .._terms import object_of
+from .._tools import EFFECTS, UNSET, Call, Tool, full_name
+from ..errors import ApprovalRequired, Blocked, StubFault
+
+Rulebook = Union[Session, GuardrailsBase]
+"""A sidecar, whose rules are enforced, or its guardrails with settings of their own."""
+
+# Exceptions in place of a result that are told to the model.
+REFUSALS = (Blocked, StubFault)
+
+
+class ToolError(Exception):
+    """A tool failed, and its framework has made a result of the failure."""
+
+
+class ToolBoundary:
+    """Boundary of a server around the tools of one agent.
+
+    ``sidecar``: session whose rules come first, or guardrails of it. ``server``: server of all tools, or servers by
+    the tool's name. ``effects``: effect by the tool's name, ``read``, ``write`` or ``destructive``. ``stubs``: result
+    in rehearsal by the tool's name, or a function of the arguments that returns it.
+    """
+
+    def __init__(
+        self,
+        umbra: ClientBase,
+        sidecar: Rulebook | None = None,
+        server: str | Mapping[str, str] | None = None,
+        effects: Mapping[str, str] | None = None,
+        stubs: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not isinstance(umbra, ClientBase):
+            raise TypeError(f"an adapter needs a client, Umbra(...) or AsyncUmbra(...), not {type(umbra).__name__}")
+        for name, effect in (effects or {}).items():
+            if effect not in EFFECTS:
+                raise ValueError(f"effects[{name!r}] is one of {', '.join(EFFECTS)}, not {effect!r}")
+        if isinstance(sidecar, GuardrailsBase):
+            self._rules: Rules | None = sidecar._rules
+        elif isinstance(sidecar, Session):
+            self._rules = Rules(sidecar, "enforce")
+        elif sidecar is None:
+            self._rules = None
+        else:
+            raise TypeError(f"sidecar is a session, or guardrails of it, not {type(sidecar).__name__}")
+        self._core = umbra._core
+        self._server = server
+        self._effects, self._stubs = dict(effects or {}), dict(stubs or {})
+
+    def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        run: Callable[[], Any],
+        description: str | None = None,
+        call_id: str | None = None,
+        pauses: tuple[type[BaseException], ...] = (),
+    ) -> Call:
+        """Returns a call that a model has asked for. ``run`` makes it, and returns the result as the tool has it."""
+        server = self._server if isinstance(self._server, str) else (self._server or {}).get(name)
+        tool = Tool(
+            name=name,
+            server=server,
+            description=description,
+            effect=self._effects.get(name),
+            stub=self._stubs.get(name, UNSET),
+            core=self._core,
+        )
+        call = Call.given(tool, arguments, run)
+        call.id, call.pauses = call_id or call.id, pauses
+        return call
+
+    def made(self, call: Call) -> Any:
+        """Makes a call: the rules of the sidecar, then the boundary, then the tool."""
+        from .._sync.guardrails import guarded
+
+        client, rules = self._core.sync_client(), self._rules
+        if rules is None:
+            return client._made(call)
+        return guarded(rules.session._twin(Sidecar), rules, call, lambda: client._decided(call))
+
+    async def made_async(self, call: Call) -> Any:
+        """Makes a call as :meth:`made` does."""
+        from .._async.guardrails import guarded
+
+        client, rules = self._core.async_client(), self._rules
+        if rules is None:
+            return await client._made(call)
+        return await guarded(rules.session._twin(AsyncSidecar), rules, call, lambda: client._decided(call))
+
+    async def needs_approval(self, call: Call) -> bool:
+        """Returns True if a person must approve the call first. The same call gets the same decision when it is made.
+
+        A refused or undecided call needs no approval: it is refused when it is made.
+        """
+        request = Request("POST", path("decide"), call.question(self._core), repeatable=True)
+        try:
+            answer = await self._core.async_client()._decide(request)
+        except Blocked:
+            return False
+        return bool(answer["decision"] == "ask")
+
+
+def refusal(error: Blocked | StubFault) -> str:
+    """Returns the text by which the model learns why there is no result."""
+    if isinstance(error, ApprovalRequired):
+        reason = (error.decision or {}).get("detail") or "a rule asks for it"
+        return (
+            f"{error.tool} was not run: a person must approve it first ({reason}). The approval {error.approval_id} "
+            f"is requested, until {error.expires_at}. Once it is approved, the same call runs; go on without it "
+            "until then."
+        )
+    if isinstance(error, StubFault):
+        return f"{error.tool} failed: {error.fault if error.result is None else text_of(error.result)}"
+    return str(error)
+
+
+def approval_of(call: Call, asked: ApprovalRequired | None = None) -> dict[str, Any]:
+    """Returns what a person needs to know of a call that waits for approval, as JSON."""
+    guard = (call.answer or {}).get("guard") or {}
+    told: dict[str, Any] = {"type": "umbra_approval", "tool": full_name(call.tool.reference), "arguments": call.arguments}
+    told["reason"] = (call.answer or {}).get("detail") or guard.get("reason")
+    if asked is not None:
+        told |= {"approval_id": asked.approval_id, "expires_at": asked.expires_at}
+    return told
+
+
+def text_of(value: Any) -> str:
+    """Returns a result as text: JSON, unless it is text already."""
+    return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
+
+
+def value_of(text: Any) -> Any:
+    """Returns a result that was made text as JSON again. Any other value is returned unchanged."""
+    if isinstance(text, str) and text.lstrip()[:1] in ("{", "["):
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text
+
+
+def arguments_of(arguments: Any) -> dict[str, Any]:
+    """Returns the arguments of a model, an object or its text; text that is no object is one argument, ``input``."""
+    if isinstance(arguments, Mapping):
+        return dict(arguments)
+    if arguments is None or not str(arguments).strip():
+        return {}
+    return object_of(str(arguments)) or ({} if str(arguments).strip() == "{}" else {"input": str(arguments)})

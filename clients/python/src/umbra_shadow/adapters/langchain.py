@@ -1,0 +1,186 @@
+"""Adapter for LangChain and LangGraph: a middleware of ``create_agent``.
+
+    agent = create_agent(model, tools, middleware=[UmbraMiddleware(umbra, effects={"get_weather": "read"})])
+
+The extra ``umbra-shadow[langchain]`` installs the framework.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, TypeAlias, Union
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware.types import ToolCallRequest
+from langchain_core.messages import ToolMessage
+from langgraph.config import get_config
+from langgraph.errors import GraphBubbleUp
+from langgraph.types import Command, interrupt
+
+from .._client import ClientBase
+from .._tools import Call
+from ..errors import ApprovalRequired
+from ._boundary import REFUSALS, Rulebook, ToolBoundary, ToolError, approval_of, refusal, text_of, value_of
+
+__all__ = ["UmbraMiddleware"]
+
+Result: TypeAlias = Union[ToolMessage, "Command[Any]"]
+
+_IN_PLACE = (*REFUSALS, ToolError)
+# Most ids of finished calls that are remembered.
+_MOST_FINISHED = 10_000
+
+
+class UmbraMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Middleware that has each call of a tool decided before it runs. Works with ``invoke`` and ``ainvoke``.
+
+    A block comes back to the model as a tool message with the reason, and the stub of a rehearsal as the tool's
+    result. An ask is an ``interrupt`` of the graph if it has a checkpointer: its value has ``approval_id``, ``tool``,
+    ``arguments``, ``reason`` and ``expires_at``. Once the approval is answered (``umbra.approvals``), resume the graph
+    with ``Command(resume=True)``: an approved call runs, a denied one is told to the model. Without a checkpointer, or
+    with ``interrupts=False``, a tool message tells of the approval, and the run goes on.
+
+    ``sidecar``: a session, whose guardrails are put around the same tools (or ``session.guardrails("warn")``).
+    ``server``: the tools' server in rules and contracts, or servers by tool. ``effects``: ``read``, ``write`` or
+    ``destructive`` by tool: declared reads run while the server is away, all other tools do not. ``stubs``: results in
+    rehearsal by tool, or functions of the arguments.
+    """
+
+    def __init__(
+        self,
+        umbra: ClientBase,
+        *,
+        sidecar: Rulebook | None = None,
+        server: str | Mapping[str, str] | None = None,
+        effects: Mapping[str, str] | None = None,
+        stubs: Mapping[str, Any] | None = None,
+        interrupts: bool = True,
+    ) -> None:
+        super().__init__()
+        self._boundary = ToolBoundary(umbra, sidecar, server, effects, stubs)
+        self._interrupts = interrupts
+        self._finished: OrderedDict[str, None] = OrderedDict()
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Result:
+        """Makes a call as the boundary decides."""
+        step = _Step(self, request)
+
+        def run() -> Any:
+            step.resume()
+            return step.value(handler(request))
+
+        call = step.call(run)
+        try:
+            return step.message(self._boundary.made(call))
+        except _IN_PLACE as error:
+            return step.failure(error)
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
+    ) -> Result:
+        """Makes a call as the boundary decides."""
+        step = _Step(self, request)
+
+        async def run() -> Any:
+            step.resume()
+            return step.value(await handler(request))
+
+        call = step.call(run)
+        try:
+            return step.message(await self._boundary.made_async(call))
+        except _IN_PLACE as error:
+            return step.failure(error)
+
+    def _call_id(self, request: ToolCallRequest) -> str | None:
+        """Returns the id of a call, the same for each execution of a step of a graph that may be resumed."""
+        at = request.runtime.execution_info
+        if at is None:
+            return None
+        call = request.tool_call
+        names = (at.thread_id, at.task_id, call["id"], call["name"], text_of(call["args"]))
+        name = str(uuid.uuid5(uuid.NAMESPACE_OID, text_of(names)))
+        # A middleware outside of this one may make a call again: that is another call.
+        return None if name in self._finished else name
+
+    def _finish(self, call: Call) -> None:
+        self._finished[call.id] = None
+        if len(self._finished) > _MOST_FINISHED:
+            self._finished.popitem(last=False)
+
+
+class _Step:
+    """One execution of one call. LangGraph executes a call from its beginning when the graph is resumed."""
+
+    def __init__(self, middleware: UmbraMiddleware, request: ToolCallRequest) -> None:
+        self._middleware, self._request = middleware, request
+        self._result: Any = None
+        self._value: Any = None
+        self._call: Call
+        settings = request.runtime.config.get("configurable") or {}
+        self._may_pause = middleware._interrupts and settings.get("__pregel_checkpointer") is not None
+
+    def call(self, run: Callable[[], Any]) -> Call:
+        """Returns the call, which has the arguments of the model alone: LangGraph injects its own ones later."""
+        asked, tool = self._request.tool_call, self._request.tool
+        self._call = self._middleware._boundary.call(
+            asked["name"],
+            asked["args"],
+            run,
+            description=tool.description if tool is not None else None,
+            call_id=self._middleware._call_id(self._request) if self._may_pause else None,
+            pauses=(GraphBubbleUp,),
+        )
+        return self._call
+
+    def resume(self) -> None:
+        """Takes the value that the graph was resumed with, if this call was interrupted before it was approved.
+
+        Otherwise an ``interrupt`` within the tool would take it for its own answer.
+        """
+        guard = (self._call.answer or {}).get("guard") or {}
+        if self._may_pause and guard.get("verdict") == "ask" and _is_resumed():
+            interrupt(approval_of(self._call))
+
+    def value(self, result: Any) -> Any:
+        """Returns the result of a tool as its contract has it."""
+        self._middleware._finish(self._call)
+        self._result = result
+        if not isinstance(result, ToolMessage):
+            # A command, which changes the graph's state.
+            return None
+        if result.status == "error":
+            raise ToolError(result.text)
+        self._value = value_of(result.content)
+        return self._value
+
+    def message(self, value: Any) -> Result:
+        """Returns the message with a result: the tool's own one, unless the value is a stub or was changed."""
+        if self._result is None:
+            return self._told(text_of(value))
+        if isinstance(self._result, ToolMessage) and value is not self._value:
+            changed: ToolMessage = self._result.model_copy(update={"content": text_of(value)})
+            return changed
+        result: Result = self._result
+        return result
+
+    def failure(self, error: Any) -> Result:
+        """Returns the message in place of a result. Pauses the graph if the call waits for approval."""
+        if isinstance(error, ToolError):
+            failed: Result = self._result
+            return failed
+        if isinstance(error, ApprovalRequired) and self._may_pause:
+            # Raises, unless the graph is resumed while the approval is not answered yet.
+            interrupt(approval_of(self._call, error))
+        return self._told(refusal(error), "error")
+
+    def _told(self, text: str, status: Literal["success", "error"] = "success") -> ToolMessage:
+        asked = self._request.tool_call
+        return ToolMessage(text, name=asked["name"], tool_call_id=asked["id"], status=status)
+
+
+def _is_resumed() -> bool:
+    """Returns True if there is a value for an interrupt of this step."""
+    pad = get_config()["configurable"].get("__pregel_scratchpad")
+    return pad is not None and (bool(pad.resume) or pad.get_null_resume(False) is not None)

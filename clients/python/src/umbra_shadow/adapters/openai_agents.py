@@ -1,0 +1,128 @@
+"""Adapter for the OpenAI Agents SDK: tools under the boundary.
+
+    agent = Agent(name="desk", tools=guarded([refund, get_weather], umbra, effects={"get_weather": "read"}))
+
+The extra ``umbra-shadow[openai-agents]`` installs the framework.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agents import FunctionTool, RunContextWrapper, Tool
+from agents.tool import resolve_function_tool_failure_error_function
+from agents.tool_context import ToolContext
+
+from .._client import ClientBase
+from ._boundary import REFUSALS, Rulebook, ToolBoundary, ToolError, arguments_of, refusal, text_of, value_of
+
+__all__ = ["guarded"]
+
+# Most calls between the question whether they need approval and their execution.
+_MOST_PLANNED = 1_000
+
+
+def guarded(
+    tools: Iterable[Tool],
+    umbra: ClientBase,
+    *,
+    sidecar: Rulebook | None = None,
+    server: str | Mapping[str, str] | None = None,
+    effects: Mapping[str, str] | None = None,
+    stubs: Mapping[str, Any] | None = None,
+    interrupts: bool = True,
+) -> list[Tool]:
+    """Returns copies of function tools, each call of which is decided before it runs.
+
+    A block comes back to the model as the tool's output with the reason, and the stub of a rehearsal as the tool's
+    output. An ask is an approval of the SDK (``needs_approval``): the run ends with ``result.interruptions``. Once the
+    approval is answered (``umbra.approvals``), pass the items to ``state.approve`` and run the state: an approved call
+    runs, a denied one is told to the model. With ``interrupts=False`` the output tells of the approval, and the run
+    goes on.
+
+    ``sidecar``: a session, whose guardrails are put around the same tools (or ``session.guardrails("warn")``).
+    ``server``: the tools' server in rules and contracts, or servers by tool. ``effects``: ``read``, ``write`` or
+    ``destructive`` by tool: declared reads run while the server is away, all other tools do not. ``stubs``: results in
+    rehearsal by tool, or functions of the arguments.
+
+    Raises :class:`TypeError` for tools that OpenAI runs itself (web search and others): they cannot be decided here.
+    """
+    boundary = ToolBoundary(umbra, sidecar, server, effects, stubs)
+    return [_guarded(tool, boundary, interrupts) for tool in tools]
+
+
+def _guarded(tool: Tool, boundary: ToolBoundary, interrupts: bool) -> FunctionTool:
+    if not isinstance(tool, FunctionTool):
+        raise TypeError(
+            f"{type(tool).__name__} is no function tool, so its calls cannot be decided here: leave it out of guarded"
+        )
+    original = tool
+    planned: OrderedDict[tuple[str, str], list[str]] = OrderedDict()
+
+    async def needs_approval(context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
+        setting = original.needs_approval
+        needs = setting if isinstance(setting, bool) else setting(context, arguments, call_id)
+        if await needs if inspect.isawaitable(needs) else needs:
+            return True
+        call = boundary.call(original.name, arguments, lambda: None, original.description)
+        if await boundary.needs_approval(call):
+            return True
+        # The call is made under the same id, so it is decided and audited once.
+        planned.setdefault((call_id, text_of(arguments)), []).append(call.id)
+        if len(planned) > _MOST_PLANNED:
+            planned.popitem(last=False)
+        return False
+
+    # The annotation tells the SDK to pass its whole context, which the original tool may need.
+    async def on_invoke_tool(context: ToolContext[Any], text: str) -> Any:
+        arguments = arguments_of(text)
+        ids = planned.pop((context.tool_call_id, text_of(arguments)), [])
+        output: Any = None
+        value: Any = None
+        has_run = False
+
+        async def run() -> Any:
+            nonlocal output, value, has_run
+            errors: list[Exception] = []
+            output = await _telling(original, context, errors).on_invoke_tool(context, text)
+            has_run = True
+            if errors:
+                raise ToolError(f"{type(errors[0]).__name__}: {errors[0]}")
+            value = value_of(output)
+            return value
+
+        call = boundary.call(original.name, arguments, run, original.description, call_id=ids.pop() if ids else None)
+        if ids:
+            planned[(context.tool_call_id, text_of(arguments))] = ids
+        try:
+            result = await boundary.made_async(call)
+        except ToolError:
+            return output
+        except REFUSALS as error:
+            return refusal(error)
+        return output if has_run and result is value else text_of(result)
+
+    tool = copy.copy(original)
+    tool.on_invoke_tool = on_invoke_tool
+    if interrupts:
+        tool.needs_approval = needs_approval
+    return tool
+
+
+def _telling(tool: FunctionTool, context: ToolContext[Any], errors: list[Exception]) -> FunctionTool:
+    """Returns a copy of a tool that notes the exception which it answers with a text."""
+    respond = resolve_function_tool_failure_error_function(tool, context)
+    if respond is None:
+        return tool
+
+    def note(context: RunContextWrapper[Any], error: Exception) -> Any:
+        errors.append(error)
+        return respond(context, error)
+
+    telling = copy.copy(tool)
+    telling._failure_error_function, telling._use_default_failure_error_function = note, False
+    return telling

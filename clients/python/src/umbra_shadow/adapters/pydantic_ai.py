@@ -1,0 +1,95 @@
+"""Adapter for Pydantic AI: a capability of an agent.
+
+    agent = Agent(model, tools=[refund], capabilities=[UmbraCapability(umbra, effects={"get_weather": "read"})])
+
+The extra ``umbra-shadow[pydantic-ai]`` installs the framework.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic_ai import RunContext, ToolReturn
+from pydantic_ai.capabilities import AbstractCapability, WrapToolExecuteHandler
+from pydantic_ai.exceptions import ApprovalRequired as ApprovalNeeded
+from pydantic_ai.exceptions import CallDeferred, ToolFailed
+from pydantic_ai.messages import ToolCallPart
+from pydantic_ai.tools import ToolDefinition
+
+from .._client import ClientBase
+from ..errors import ApprovalRequired
+from ._boundary import REFUSALS, Rulebook, ToolBoundary, approval_of, refusal
+
+__all__ = ["UmbraCapability"]
+
+
+@dataclasses.dataclass(init=False)
+class UmbraCapability(AbstractCapability[Any]):
+    """Capability that has each call of a tool decided before it runs.
+
+    A block comes back to the model as a failed tool result with the reason, which costs no retry, and the stub of a
+    rehearsal as the tool's result. An ask defers the call as one that requires approval: the run ends with
+    ``DeferredToolRequests``, whose ``metadata`` has ``approval_id``, ``tool``, ``arguments``, ``reason`` and
+    ``expires_at`` by the id of the call. The agent needs ``output_type=[..., DeferredToolRequests]``. Once the
+    approval is answered (``umbra.approvals``), run the agent with ``DeferredToolResults(approvals={id: True})``: an
+    approved call runs, a denied one is told to the model. With ``interrupts=False`` a failed tool result tells of the
+    approval, and the run goes on.
+
+    ``sidecar``: a session, whose guardrails are put around the same tools (or ``session.guardrails("warn")``).
+    ``server``: the tools' server in rules and contracts, or servers by tool. ``effects``: ``read``, ``write`` or
+    ``destructive`` by tool: declared reads run while the server is away, all other tools do not. ``stubs``: results in
+    rehearsal by tool, or functions of the arguments.
+    """
+
+    def __init__(
+        self,
+        umbra: ClientBase,
+        *,
+        sidecar: Rulebook | None = None,
+        server: str | Mapping[str, str] | None = None,
+        effects: Mapping[str, str] | None = None,
+        stubs: Mapping[str, Any] | None = None,
+        interrupts: bool = True,
+    ) -> None:
+        self._boundary = ToolBoundary(umbra, sidecar, server, effects, stubs)
+        self._interrupts = interrupts
+
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+        handler: WrapToolExecuteHandler,
+    ) -> Any:
+        """Makes a call as the boundary decides."""
+        if tool_def.kind == "output":
+            return await handler(args)
+        returned: Any = None
+
+        async def run() -> Any:
+            nonlocal returned
+            returned = await handler(args)
+            return returned.return_value if isinstance(returned, ToolReturn) else returned
+
+        # The arguments of the call are those of the model, or those that a person has put in their place; validated
+        # ones may have been filled in by the agent's own objects.
+        asked = self._boundary.call(
+            call.tool_name,
+            call.args_as_dict(),
+            run,
+            tool_def.description,
+            pauses=(ApprovalNeeded, CallDeferred),
+        )
+        try:
+            result = await self._boundary.made_async(asked)
+        except ApprovalRequired as needed:
+            if self._interrupts and not ctx.tool_call_approved:
+                raise ApprovalNeeded(approval_of(asked, needed)) from None
+            raise ToolFailed(refusal(needed)) from None
+        except REFUSALS as error:
+            raise ToolFailed(refusal(error)) from None
+        return dataclasses.replace(returned, return_value=result) if isinstance(returned, ToolReturn) else result
