@@ -15,7 +15,8 @@ class Result(unittest.TextTestResult):
 
     def startTest(self, test: unittest.TestCase) -> None:
         super().startTest(test)
-        self.states[test._testMethodName] = "ok"
+        # A driver may have several classes with the same stories.
+        self.states.setdefault(test._testMethodName, "ok")
 
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:
         super().addSkip(test, reason)

@@ -4,14 +4,18 @@ A driver subclasses :class:`Stories` and runs its framework's agent; `scripts/ad
 environment of its own.
 """
 
+import contextlib
 import dataclasses
 import json
 import pathlib
 import sys
+import unittest.mock
 import urllib.request
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
+
+import httpx
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
@@ -83,6 +87,21 @@ class Context:
         self.key, self.word = SECRETS
 
 
+@contextlib.contextmanager
+def recorded() -> Iterator[list[str]]:
+    """Records the bodies of all requests to the server, before it redacts them."""
+    sent: list[str] = []
+    original = httpx.Request.__init__
+
+    def note(self: httpx.Request, *arguments: Any, **named: Any) -> None:
+        original(self, *arguments, **named)
+        if str(self.url).startswith(SERVER.url):
+            sent.append(self.read().decode())
+
+    with unittest.mock.patch.object(httpx.Request, "__init__", note):
+        yield sent
+
+
 class Stories:
     """Stories; a driver has :meth:`play`, and is a ``unittest.IsolatedAsyncioTestCase`` as well."""
 
@@ -104,10 +123,11 @@ class Stories:
     def sidecar(self, **settings: Any) -> AsyncSidecar:
         return self.umbra._core.async_client().sidecar(agent=self.agent, **settings)
 
-    def stored(self, path: str) -> str:
+    def stored(self, path: str, headers: Mapping[str, str] | None = None) -> str:
         """Returns what the server has stored of the agent."""
         self.umbra.flush(PATIENT)
-        with urllib.request.urlopen(f"{SERVER.url}/v1/{path}") as answer:
+        request = urllib.request.Request(f"{SERVER.url}/v1/{path}", headers=dict(headers or {}))
+        with urllib.request.urlopen(request, timeout=PATIENT) as answer:
             text: str = answer.read().decode()
             return text
 
@@ -148,17 +168,20 @@ class Stories:
 
     async def test_context(self: Any) -> None:
         calls = [("refund", {"payment": "p1", "amount": 50.0}), ("edit_file", {"path": "a", "text": "b"})]
-        async with self.sidecar(task="refund") as s:
-            await self.play(self.umbra, calls, sidecar=s)
-            steps = (await s.history()).model_dump_json()
+        with recorded() as sent:
+            async with self.sidecar(task="refund") as s:
+                await self.play(self.umbra, calls, sidecar=s)
+            self.umbra.flush(PATIENT)
         self.assertEqual(len(self.tools.ran), 2)
         if any(self.tools.contexts):
             self.assertIsInstance(self.tools.contexts[0], Context)
-        stored = self.stored(f"audit?agent={self.agent}") + self.stored(f"audit?agent={self.agent}&kind=outcome")
-        stored += steps + self.stored(f"events?agent={self.agent}")
-        self.assertIn("p1", stored)
-        for secret in SECRETS:
-            self.assertNotIn(secret, stored)
+        decisions, outcomes = self.stored(f"audit?agent={self.agent}"), self.stored(f"audit?agent={self.agent}&kind=outcome")
+        steps = self.stored(f"sessions/{s.id}/messages", {"Last-Event-ID": "0"})
+        stored = decisions + outcomes + steps + self.stored(f"events?agent={self.agent}")
+        for told in (stored, "".join(sent)):
+            self.assertIn("p1", told)
+            for secret in SECRETS:
+                self.assertNotIn(secret, told)
         self.assertEqual([set(one["args"]) for one in self.decisions()], [{"payment", "amount"}, {"path", "text"}])
 
     async def test_rehearsal(self: Any) -> None:

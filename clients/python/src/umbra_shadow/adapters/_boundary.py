@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Union
 
 from .._async.sidecar import AsyncSidecar
 from .._client import ClientBase
 from .._guardrails import GuardrailsBase, Rules
 from .._json import plain
-from .._requests import Request, path
 from .._session import Session
 from .._sync.sidecar import Sidecar
 from .._terms import object_of
-from .._tools import EFFECTS, UNSET, Call, Tool, full_name
+from .._tools import EFFECTS, UNSET, Call, Tool, full_name, rules_in_force
 from ..errors import ApprovalRequired, Blocked, StubFault
 
 Rulebook = Union[Session, GuardrailsBase]
@@ -65,12 +66,15 @@ class ToolBoundary:
         self,
         name: str,
         arguments: Mapping[str, Any],
-        run: Callable[[], Any],
+        run: Callable[[], Any] | None = None,
         description: str | None = None,
         call_id: str | None = None,
         pauses: tuple[type[BaseException], ...] = (),
     ) -> Call:
-        """Returns a call that a model has asked for. ``run`` makes it, and returns the result as the tool has it."""
+        """Returns a call that a model has asked for. ``run`` makes it, and returns the result as the tool has it.
+
+        Without ``run`` the call is one to :meth:`begin`.
+        """
         server = self._server if isinstance(self._server, str) else (self._server or {}).get(name)
         tool = Tool(
             name=name,
@@ -80,7 +84,7 @@ class ToolBoundary:
             stub=self._stubs.get(name, UNSET),
             core=self._core,
         )
-        call = Call.given(tool, arguments, run)
+        call = Call.given(tool, arguments, run or _begun)
         call.id, call.pauses = call_id or call.id, pauses
         return call
 
@@ -102,17 +106,48 @@ class ToolBoundary:
             return await client._made(call)
         return await guarded(rules.session._twin(AsyncSidecar), rules, call, lambda: client._decided(call))
 
-    async def needs_approval(self, call: Call) -> bool:
-        """Returns True if a person must approve the call first. The same call gets the same decision when it is made.
-
-        A refused or undecided call needs no approval: it is refused when it is made.
-        """
-        request = Request("POST", path("decide"), call.question(self._core), repeatable=True)
+    async def begin(self, call: Call) -> Begun:
+        """Asks about a call, for a framework that makes it later: the rules of the sidecar, then the boundary."""
+        call.run, call.pauses = _begun, (_Begun,)
         try:
-            answer = await self._core.async_client()._decide(request)
-        except Blocked:
-            return False
-        return bool(answer["decision"] == "ask")
+            return Begun(call, result=await self.made_async(call))
+        except _Begun:
+            return Begun(call, may_run=True)
+        except REFUSALS as error:
+            return Begun(call, error=error)
+
+    async def end(self, call: Call, run: Callable[[], Awaitable[Any]]) -> Any:
+        """Runs a call that was asked about, and reports it."""
+        from .._async.guardrails import finished
+
+        rules = self._rules or rules_in_force.get()
+        ran = run
+        if call.answer is not None:
+            ran = functools.partial(self._core.async_client()._ran, call, call.answer, run)
+        if rules is None:
+            return await ran()
+        planned = {"tool": call.tool.reference, "arguments": call.arguments}
+        return await finished(rules.session._twin(AsyncSidecar), rules, call, planned, ran)
+
+
+@dataclasses.dataclass
+class Begun:
+    """A call that was asked about, and has not run yet."""
+
+    call: Call
+    may_run: bool = False
+    result: Any = None
+    """Stub in place of the call."""
+    error: Blocked | StubFault | None = None
+    """Reason why there is no result."""
+
+
+class _Begun(Exception):
+    """The call may run."""
+
+
+async def _begun() -> Any:
+    raise _Begun
 
 
 def refusal(error: Blocked | StubFault) -> str:

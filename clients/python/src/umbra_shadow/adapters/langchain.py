@@ -7,9 +7,10 @@ The extra ``umbra-shadow[langchain]`` installs the framework.
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias, Union
 
 from langchain.agents.middleware import AgentMiddleware
@@ -68,8 +69,8 @@ class UmbraMiddleware(AgentMiddleware[Any, Any, Any]):
         step = _Step(self, request)
 
         def run() -> Any:
-            step.resume()
-            return step.value(handler(request))
+            with step.running():
+                return step.value(handler(request))
 
         call = step.call(run)
         try:
@@ -84,8 +85,8 @@ class UmbraMiddleware(AgentMiddleware[Any, Any, Any]):
         step = _Step(self, request)
 
         async def run() -> Any:
-            step.resume()
-            return step.value(await handler(request))
+            with step.running():
+                return step.value(await handler(request))
 
         call = step.call(run)
         try:
@@ -134,18 +135,25 @@ class _Step:
         )
         return self._call
 
-    def resume(self) -> None:
-        """Takes the value that the graph was resumed with, if this call was interrupted before it was approved.
-
-        Otherwise an ``interrupt`` within the tool would take it for its own answer.
-        """
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Runs the tool within its block."""
         guard = (self._call.answer or {}).get("guard") or {}
         if self._may_pause and guard.get("verdict") == "ask" and _is_resumed():
+            # The call was interrupted before it was approved. An ``interrupt`` within the tool would otherwise take
+            # the value that the graph was resumed with for its own answer.
             interrupt(approval_of(self._call))
+        try:
+            yield
+        except GraphBubbleUp:
+            raise
+        except BaseException:
+            self._middleware._finish(self._call)
+            raise
+        self._middleware._finish(self._call)
 
     def value(self, result: Any) -> Any:
         """Returns the result of a tool as its contract has it."""
-        self._middleware._finish(self._call)
         self._result = result
         if not isinstance(result, ToolMessage):
             # A command, which changes the graph's state.

@@ -18,11 +18,12 @@ from agents.tool import resolve_function_tool_failure_error_function
 from agents.tool_context import ToolContext
 
 from .._client import ClientBase
-from ._boundary import REFUSALS, Rulebook, ToolBoundary, ToolError, arguments_of, refusal, text_of, value_of
+from ..errors import ApprovalRequired
+from ._boundary import REFUSALS, Begun, Rulebook, ToolBoundary, ToolError, arguments_of, refusal, text_of, value_of
 
 __all__ = ["guarded"]
 
-# Most calls between the question whether they need approval and their execution.
+# Most calls of a tool that are planned and were never executed.
 _MOST_PLANNED = 1_000
 
 
@@ -61,50 +62,55 @@ def _guarded(tool: Tool, boundary: ToolBoundary, interrupts: bool) -> FunctionTo
             f"{type(tool).__name__} is no function tool, so its calls cannot be decided here: leave it out of guarded"
         )
     original = tool
-    planned: OrderedDict[tuple[str, str], list[str]] = OrderedDict()
+    # Calls between the question whether they need approval and their execution, by the model's id and arguments.
+    planned: OrderedDict[tuple[str, str], list[Begun]] = OrderedDict()
+
+    async def begin(arguments: dict[str, Any]) -> Begun:
+        return await boundary.begin(boundary.call(original.name, arguments, description=original.description))
 
     async def needs_approval(context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
         setting = original.needs_approval
         needs = setting if isinstance(setting, bool) else setting(context, arguments, call_id)
         if await needs if inspect.isawaitable(needs) else needs:
             return True
-        call = boundary.call(original.name, arguments, lambda: None, original.description)
-        if await boundary.needs_approval(call):
+        begun = await begin(arguments)
+        if isinstance(begun.error, ApprovalRequired):
             return True
-        # The call is made under the same id, so it is decided and audited once.
-        planned.setdefault((call_id, text_of(arguments)), []).append(call.id)
+        planned.setdefault((call_id, text_of(arguments)), []).append(begun)
         if len(planned) > _MOST_PLANNED:
             planned.popitem(last=False)
         return False
 
-    # The annotation tells the SDK to pass its whole context, which the original tool may need.
     async def on_invoke_tool(context: ToolContext[Any], text: str) -> Any:
         arguments = arguments_of(text)
-        ids = planned.pop((context.tool_call_id, text_of(arguments)), [])
+        key = (context.tool_call_id, text_of(arguments))
+        waiting = planned.pop(key, [])
+        begun = waiting.pop() if waiting else await begin(arguments)
+        if waiting:
+            planned[key] = waiting
+        if begun.error is not None:
+            return refusal(begun.error)
+        if not begun.may_run:
+            return text_of(begun.result)
         output: Any = None
         value: Any = None
-        has_run = False
 
         async def run() -> Any:
-            nonlocal output, value, has_run
+            nonlocal output, value
             errors: list[Exception] = []
             output = await _telling(original, context, errors).on_invoke_tool(context, text)
-            has_run = True
             if errors:
                 raise ToolError(f"{type(errors[0]).__name__}: {errors[0]}")
             value = value_of(output)
             return value
 
-        call = boundary.call(original.name, arguments, run, original.description, call_id=ids.pop() if ids else None)
-        if ids:
-            planned[(context.tool_call_id, text_of(arguments))] = ids
         try:
-            result = await boundary.made_async(call)
+            result = await boundary.end(begun.call, run)
         except ToolError:
             return output
         except REFUSALS as error:
             return refusal(error)
-        return output if has_run and result is value else text_of(result)
+        return output if result is value else text_of(result)
 
     tool = copy.copy(original)
     tool.on_invoke_tool = on_invoke_tool
