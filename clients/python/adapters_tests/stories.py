@@ -140,9 +140,7 @@ class Stories:
     def rehearse(self) -> None:
         body = {"scope": "agent", "value": self.agent, "execution": "shadow", "reason": "a rehearsal"}
         headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(
-            f"{SERVER.url}/v1/execution", json.dumps(body).encode(), headers, method="PUT"
-        )
+        request = urllib.request.Request(f"{SERVER.url}/v1/execution", json.dumps(body).encode(), headers, method="PUT")
         urllib.request.urlopen(request).close()
 
     async def test_allowed(self: Any) -> None:
@@ -173,9 +171,12 @@ class Stories:
                 await self.play(self.umbra, calls, sidecar=s)
             self.umbra.flush(PATIENT)
         self.assertEqual(len(self.tools.ran), 2)
-        if any(self.tools.contexts):
-            self.assertIsInstance(self.tools.contexts[0], Context)
-        decisions, outcomes = self.stored(f"audit?agent={self.agent}"), self.stored(f"audit?agent={self.agent}&kind=outcome")
+        for context in filter(None, self.tools.contexts):
+            self.assertIsInstance(context, Context)
+        decisions, outcomes = (
+            self.stored(f"audit?agent={self.agent}"),
+            self.stored(f"audit?agent={self.agent}&kind=outcome"),
+        )
         steps = self.stored(f"sessions/{s.id}/messages", {"Last-Event-ID": "0"})
         stored = decisions + outcomes + steps + self.stored(f"events?agent={self.agent}")
         for told in (stored, "".join(sent)):
@@ -251,7 +252,8 @@ class Stories:
         else:
             with self.assertRaisesRegex(Exception, "the drum is stuck"):
                 await self.play(self.umbra, [("break_down", {})])
-        (outcome,) = self.outcomes()
+        # A framework may try a failing tool again.
+        outcome = self.outcomes()[0]
         self.assertEqual(outcome["outcome"]["status"], "error")
         self.assertIn("the drum is stuck", outcome["outcome"]["error"])
 

@@ -1,5 +1,6 @@
 """Stories of the adapter for CrewAI."""
 
+import json
 import os
 import unittest
 from typing import Any
@@ -27,13 +28,11 @@ class Scripted(BaseLLM):
         return self._is_native
 
     def call(self, messages: Any, tools: Any = None, *args: Any, **settings: Any) -> Any:
-        import json
-
         if self._is_native:
             self._seen[:] = [str(one["content"]) for one in messages if one.get("role") == "tool"]
         else:
-            parts = [str(one["content"]).partition("Observation: ")[2] for one in messages if "content" in one]
-            self._seen[:] = [part for part in parts if part]
+            said = [str(one["content"]) for one in messages if one["role"] == "assistant"]
+            self._seen[:] = [text.partition("\nObservation: ")[2] for text in said]
         if not self._left:
             return "done" if self._is_native else "Thought: I know.\nFinal Answer: done"
         name, arguments = self._left.pop(0)

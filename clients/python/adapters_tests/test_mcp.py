@@ -5,6 +5,7 @@ from typing import Any
 
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult
 from stories import EFFECTS, SERVERS, Calls, Context, Stories, Told
 
@@ -36,7 +37,11 @@ class MCP(Stories, unittest.IsolatedAsyncioTestCase):
 
         @server.tool()
         def break_down() -> str:
-            return ran("break_down")
+            try:
+                return ran("break_down")
+            except RuntimeError as error:
+                # Of other exceptions the server tells no client.
+                raise ToolError(str(error)) from error
 
         return server
 

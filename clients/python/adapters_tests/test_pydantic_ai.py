@@ -66,9 +66,7 @@ class PydanticAI(Stories, unittest.IsolatedAsyncioTestCase):
                 answers = DeferredToolResults(approvals={one.tool_call_id: True for one in asked.approvals})
                 history = result.all_messages()
                 pending = list(asked.metadata.values())
-                return Told(
-                    seen, None, pending, lambda: go(message_history=history, deferred_tool_results=answers)
-                )
+                return Told(seen, None, pending, lambda: go(message_history=history, deferred_tool_results=answers))
             return Told(list(seen), result.output)
 
         return await go(user_prompt="go")

@@ -166,9 +166,13 @@ def refusal(error: Blocked | StubFault) -> str:
 
 def approval_of(call: Call, asked: ApprovalRequired | None = None) -> dict[str, Any]:
     """Returns what a person needs to know of a call that waits for approval, as JSON."""
-    guard = (call.answer or {}).get("guard") or {}
-    told: dict[str, Any] = {"type": "umbra_approval", "tool": full_name(call.tool.reference), "arguments": call.arguments}
-    told["reason"] = (call.answer or {}).get("detail") or guard.get("reason")
+    answer = call.answer or {}
+    told: dict[str, Any] = {
+        "type": "umbra_approval",
+        "tool": full_name(call.tool.reference),
+        "arguments": call.arguments,
+        "reason": answer.get("detail") or (answer.get("guard") or {}).get("reason"),
+    }
     if asked is not None:
         told |= {"approval_id": asked.approval_id, "expires_at": asked.expires_at}
     return told

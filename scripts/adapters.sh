@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Tests the Python client's adapters, each with its real framework in an environment of its own, a scripted model, and a
+# real server. Prints a table of adapters and stories: ok, FAULT, or - where a framework has no such thing.
+# Needs a built umbra ($UMBRA, else target/debug/umbra or target/release/umbra) and python3, 3.10 or newer, with pip.
+# Exit code: 0 if all stories passed, 1 on a fault or if a framework could not be installed.
+#
+# adapters.sh [NAME..]   langchain openai_agents pydantic_ai crewai adk mcp, all unless given; about two minutes with
+#                        the environments made
+# CACHE: a folder that keeps the environments (else target/adapters). TYPES=1 checks the adapters' types as well.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+declare -A packages=(
+    [langchain]='langchain==1.5.2 langgraph==1.2.24'
+    [openai_agents]='openai-agents==0.24.0'
+    [pydantic_ai]='pydantic-ai-slim==2.68.0'
+    [crewai]='crewai==1.15.30'
+    [adk]='google-adk==2.13.0'
+    [mcp]='mcp==2.3.0'
+)
+names=(langchain openai_agents pydantic_ai crewai adk mcp)
+cache=$(realpath -m "${CACHE:-target/adapters}")
+client=$PWD/clients/python
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+if [[ -n ${UMBRA:-} ]]; then
+    UMBRA=$(realpath "$UMBRA")
+    export UMBRA
+fi
+
+for name in "$@"; do
+    [[ -n ${packages[$name]:-} ]] || { echo "there is no adapter $name: ${names[*]}" >&2; exit 2; }
+done
+[[ $# -eq 0 ]] || names=("$@")
+
+# Makes the environment of an adapter, unless it is there with these versions.
+environment() {
+    local place=$cache/$1 wanted="${packages[$1]} httpx pydantic${TYPES:+ mypy==2.4.1}"
+    [[ -f $place/wanted && $(<"$place/wanted") == "$wanted" ]] && return
+    rm -rf "$place"
+    python3 -m venv "$place"
+    # shellcheck disable=SC2086
+    "$place/bin/pip" install --quiet --disable-pip-version-check $wanted
+    echo "$wanted" >"$place/wanted"
+}
+
+failed=
+for name in "${names[@]}"; do
+    environment "$name" || { printf '%s\tinstall\tFAULT\n' "$name" >>"$work/states"; failed=1; continue; }
+    (cd "$client/adapters_tests" && PYTHONPATH=$client/src PYTHONWARNINGS=ignore \
+        "$cache/$name/bin/python" run.py "$name") >>"$work/states" 2>"$work/$name.log" ||
+        { failed=1; echo "== $name" >&2; cat "$work/$name.log" >&2; }
+    if [[ -n ${TYPES:-} ]]; then
+        (cd "$client" && "$cache/$name/bin/python" -m mypy --cache-dir "$work/mypy-$name" \
+            "src/umbra_shadow/adapters/$name.py") >"$work/types.log" 2>&1 ||
+            { failed=1; printf '%s\ttypes\tFAULT\n' "$name" >>"$work/states"; cat "$work/types.log" >&2; continue; }
+        printf '%s\ttypes\tok\n' "$name" >>"$work/states"
+    fi
+done
+
+python3 - "$work/states" <<'PYTHON'
+import sys
+
+rows = [line.rstrip("\n").split("\t") for line in open(sys.argv[1])]
+adapters = list(dict.fromkeys(name for name, _, _ in rows))
+stories = dict.fromkeys(story for _, story, _ in rows)
+states = {(name, story): state for name, story, state in rows}
+width = max(map(len, stories))
+print(" " * width, *adapters)
+for story in stories:
+    print(story.ljust(width), *(states.get((name, story), "").ljust(len(name)) for name in adapters))
+PYTHON
+[[ -z $failed ]]
