@@ -28,7 +28,7 @@ SERVER: Server
 # Texts that only the framework's context has. One has the form of a key and would be redacted, the other has not.
 SECRETS = ("sk-live-4eC39HqLyjWDarjtT1zdp7dc", "heliotrope-of-the-context")
 EFFECTS = {"lookup": "read", "search_code": "read", "edit_file": "write"}
-SERVERS = {"refund": "shop", "search_code": "search", "edit_file": "files", "break_down": "shop"}
+SERVERS = {"refund": "shop", "list_refunds": "shop", "search_code": "search", "edit_file": "files", "break_down": "shop"}
 TOOLS = [
     {"server": "search", "name": "search_code", "description": "Search the code of a repository for a text"},
     {"server": "files", "name": "edit_file", "description": "Edit a file: replace a text by another"},
@@ -75,6 +75,7 @@ class Tools:
         return {
             "refund": {"id": "re-1", "status": "refunded"},
             "lookup": "sunny",
+            "list_refunds": {"data": [{"id": "re-0", "status": "refunded"}], "next": None},
             "search_code": {"hits": ["src/date.rs:12"]},
             "edit_file": "edited",
         }[name]
@@ -198,6 +199,15 @@ class Stories:
         told = await self.play(self.umbra, [("edit_file", {"path": "a", "text": "b"})], stubs={"edit_file": "as if"})
         self.assertEqual(told.results, ["as if"])
         self.assertEqual(len(self.tools.ran), 1)
+
+    async def test_rehearsed_is_read(self: Any) -> None:
+        """A read that runs in a rehearsal has what the run has rehearsed, in the tool's own form."""
+        self.rehearse()
+        told = await self.play(self.umbra, [("refund", {"payment": "p1", "amount": 50.0}), ("list_refunds", {})])
+        self.assertEqual(self.tools.ran, [("list_refunds", {})])
+        self.assertIn("re-0", told.results[1])
+        self.assertIn("shadow-", told.results[1])
+        self.assertEqual(told.final, "done")
 
     async def test_approved(self: Any) -> None:
         calls = [("refund", {"payment": "p1", "amount": 500.0})]

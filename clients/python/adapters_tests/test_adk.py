@@ -66,6 +66,10 @@ class ADK(Stories, unittest.IsolatedAsyncioTestCase):
             """Look up the weather."""
             return ran("lookup", city=city)
 
+        def list_refunds() -> Any:
+            """List the refunds."""
+            return ran("list_refunds")
+
         def search_code(query: str) -> Any:
             """Search the code."""
             return ran("search_code", query=query)
@@ -78,7 +82,7 @@ class ADK(Stories, unittest.IsolatedAsyncioTestCase):
             """Break down."""
             return ran("break_down")
 
-        return [refund, FunctionTool(lookup), search_code, Files(edit_file), break_down]
+        return [refund, FunctionTool(lookup), list_refunds, search_code, Files(edit_file), break_down]
 
     async def play(self, umbra: Umbra, calls: Calls, **settings: Any) -> Told:
         model = Scripted(model="scripted")

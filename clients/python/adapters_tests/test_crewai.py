@@ -60,6 +60,11 @@ class CrewAI(Stories, unittest.IsolatedAsyncioTestCase):
             return ran("lookup", city=city)
 
         @tool
+        def list_refunds() -> Any:
+            """List the refunds."""
+            return ran("list_refunds")
+
+        @tool
         def search_code(query: str) -> Any:
             """Search the code."""
             return ran("search_code", query=query)
@@ -77,7 +82,7 @@ class CrewAI(Stories, unittest.IsolatedAsyncioTestCase):
             """Break down."""
             return ran("break_down")
 
-        return [refund, lookup, search_code, EditFile(context=Context()), break_down]
+        return [refund, lookup, list_refunds, search_code, EditFile(context=Context()), break_down]
 
     async def play(self, umbra: Umbra, calls: Calls, **settings: Any) -> Told:
         model = Scripted(model="scripted")

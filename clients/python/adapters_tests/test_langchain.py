@@ -37,6 +37,10 @@ class LangChain(Stories, unittest.IsolatedAsyncioTestCase):
             """Look up the weather."""
             return ran("lookup", city=city)
 
+        def list_refunds() -> Any:
+            """List the refunds."""
+            return ran("list_refunds")
+
         def search_code(query: str) -> Any:
             """Search the code."""
             return ran("search_code", query=query)
@@ -54,7 +58,7 @@ class LangChain(Stories, unittest.IsolatedAsyncioTestCase):
             """Break down."""
             return ran("break_down")
 
-        return [refund, lookup, search_code, edit_file, break_down]
+        return [refund, lookup, list_refunds, search_code, edit_file, break_down]
 
     async def play(
         self,

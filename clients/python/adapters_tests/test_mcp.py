@@ -28,6 +28,10 @@ class MCP(Stories, unittest.IsolatedAsyncioTestCase):
             return ran("lookup", city=city)
 
         @server.tool()
+        def list_refunds() -> dict[str, Any]:
+            return ran("list_refunds")
+
+        @server.tool()
         def search_code(query: str) -> dict[str, list[str]]:
             return ran("search_code", query=query)
 
@@ -49,7 +53,7 @@ class MCP(Stories, unittest.IsolatedAsyncioTestCase):
         results: list[CallToolResult] = []
         async with Client(self.server()) as client:
             session = guarded(client.session, umbra, effects=EFFECTS, server=SERVERS, **settings)
-            self.assertEqual(len((await session.list_tools()).tools), 5)
+            self.assertEqual(len((await session.list_tools()).tools), 6)
             for name, arguments in calls:
                 meta: Any = {"key": Context().key, "word": Context().word}
                 results.append(await session.call_tool(name, arguments, meta=meta))

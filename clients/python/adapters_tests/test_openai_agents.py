@@ -1,5 +1,6 @@
 """Stories of the adapter for the OpenAI Agents SDK."""
 
+import json
 import unittest
 import uuid
 from typing import Any
@@ -27,6 +28,11 @@ class OpenAIAgents(Stories, unittest.IsolatedAsyncioTestCase):
             return ran("lookup", city=city)
 
         @function_tool
+        def list_refunds() -> Any:
+            """List the refunds."""
+            return json.dumps(ran("list_refunds"))
+
+        @function_tool
         def search_code(query: str) -> Any:
             """Search the code."""
             return ran("search_code", query=query)
@@ -41,7 +47,7 @@ class OpenAIAgents(Stories, unittest.IsolatedAsyncioTestCase):
             """Break down."""
             return ran("break_down")
 
-        return [refund, lookup, search_code, edit_file, break_down]
+        return [refund, lookup, list_refunds, search_code, edit_file, break_down]
 
     async def play(self, umbra: Umbra, calls: Calls, **settings: Any) -> Told:
         steps: list[Any] = [[function_call(*call, call_id=f"call_{at}")] for at, call in enumerate(calls)]

@@ -32,6 +32,10 @@ class PydanticAI(Stories, unittest.IsolatedAsyncioTestCase):
             return ran("lookup", city=city)
 
         @agent.tool_plain
+        def list_refunds() -> Any:
+            return ran("list_refunds")
+
+        @agent.tool_plain
         def search_code(query: str) -> Any:
             return ran("search_code", query=query)
 
