@@ -104,7 +104,7 @@ class ADK(Stories, unittest.IsolatedAsyncioTestCase):
                     final = event.content.parts[0].text
             if asked:
                 response = types.FunctionResponse(id=asked[0].id, name=asked[0].name, response={"confirmed": True})
-                return Told([], None, pending, lambda: go(types.Part(function_response=response)))
+                return Told([], final, pending, lambda: go(types.Part(function_response=response)))
             return Told([text_of(one) for one in model._seen], final)
 
         return await go(types.Part.from_text(text="go"))
