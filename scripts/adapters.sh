@@ -4,8 +4,8 @@
 # Needs a built umbra ($UMBRA, else target/debug/umbra or target/release/umbra) and python3, 3.10 or newer, with pip.
 # Exit code: 0 if all stories passed, 1 on a fault or if a framework could not be installed.
 #
-# adapters.sh [NAME..]   langchain openai_agents pydantic_ai crewai adk mcp, all unless given; about two minutes with
-#                        the environments made
+# adapters.sh [NAME..]   langchain openai_agents pydantic_ai crewai adk mcp, all unless given; about three minutes
+#                        with the environments made
 # CACHE: a folder that keeps the environments (else target/adapters). TYPES=1 checks the adapters' types as well.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -49,7 +49,7 @@ for name in "${names[@]}"; do
     environment "$name" || { printf '%s\tinstall\tFAULT\n' "$name" >>"$work/states"; failed=1; continue; }
     (cd "$client/adapters_tests" && PYTHONPATH=$client/src PYTHONWARNINGS=ignore \
         "$cache/$name/bin/python" run.py "$name") >>"$work/states" 2>"$work/$name.log" ||
-        { failed=1; echo "== $name" >&2; cat "$work/$name.log" >&2; }
+        { failed=1; echo "== $name" >&2; cat "$work/$name.log" >&2; printf '%s\tall\tFAULT\n' "$name" >>"$work/states"; }
     if [[ -n ${TYPES:-} ]]; then
         (cd "$client" && "$cache/$name/bin/python" -m mypy --cache-dir "$work/mypy-$name" \
             "src/umbra_shadow/adapters/$name.py") >"$work/types.log" 2>&1 ||
