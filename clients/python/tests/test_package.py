@@ -3,6 +3,7 @@
 import ast
 import asyncio
 import inspect
+import json
 import os
 import pathlib
 import re
@@ -257,6 +258,26 @@ class LostAnswers(Case):
             self.assertEqual(
                 (peer.accepted, [one.output async for one in umbra.events.list(agent=self.agent)]), (2, ["Once."])
             )
+
+
+class BusyServers(Case):
+    async def test_events_that_a_busy_server_refuses_are_posted_again(self) -> None:
+        busy = {"index": 0, "spooled": False, "error": {"code": "overloaded", "status": 503, "detail": "busy"}}
+        told = json.dumps({"accepted": 0, "replayed": 0, "rejected": 1, "results": [busy]}).encode()
+
+        async def is_busy_at_first(peer: Peer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if peer.accepted > 1:
+                await peer.passes_on(reader, writer)
+                return
+            head = await reader.readuntil(b"\r\n\r\n")
+            await reader.readexactly(int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0]))
+            writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(told) + told)
+            await writer.drain()
+
+        async with Peer(is_busy_at_first) as peer, AsyncUmbra(peer.url, agent=self.agent) as umbra:
+            posted = await umbra.events.post_many([{"output": "Once."}])
+            self.assertEqual((posted.accepted, posted.rejected, posted.results[0].error), (1, 0, None))
+            self.assertEqual([one.output async for one in umbra.events.list(agent=self.agent)], ["Once."])
 
 
 class Forks(unittest.TestCase):

@@ -54,7 +54,7 @@ class BatchSum:
     """Results of all batches, numbered through."""
 
     def __init__(self) -> None:
-        self._counts = {"accepted": 0, "replayed": 0, "rejected": 0}
+        self._counts: dict[str, Any] = {"accepted": 0, "replayed": 0, "rejected": 0}
         self._results: dict[int, models.BatchItem] = {}
         self._sent = 0
 
