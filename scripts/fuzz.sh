@@ -2,6 +2,7 @@
 # Fuzzes the readers of untrusted texts, on a stable toolchain, from the examples in fuzz/seeds and the findings of
 # earlier runs (fuzz/corpus). A crash leaves a file in fuzz/artifacts and fails this script.
 #   scripts/fuzz.sh [seconds] [target..]      default: 60 seconds each of redaction, shell, reply, sql and otel
+#   scripts/fuzz.sh build                     only builds them
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../fuzz"
 seconds=${1:-60}
@@ -17,6 +18,7 @@ export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-co
 bins=()
 for target in "${targets[@]}"; do bins+=(--bin "$target"); done
 cargo build --locked --quiet --profile fuzz --package umbra-fuzz --target "$host" "${bins[@]}"
+if [[ $seconds == build ]]; then exit; fi
 built=${CARGO_TARGET_DIR:-../target}/$host/fuzz
 
 # All targets run at once: each has one thread.
