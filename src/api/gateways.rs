@@ -297,14 +297,16 @@ fn user_text(message: &Value) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Reads a call of a tool in the form of OpenAI. Arguments that are no object count as none.
+/// Reads a call of a tool in the form of OpenAI. Arguments that are no object are judged as a text: an agent may read more
+/// into them than this does.
 fn call_of(call: &Value) -> Option<NamedCall> {
     let function = &call["function"];
     let name = function["name"].as_str().filter(|name| !name.is_empty())?;
+    let as_text = |told: &Value| Map::from_iter([("arguments".to_owned(), told.clone())]);
     let arguments = match &function["arguments"] {
-        Value::String(text) => serde_json::from_str(text).unwrap_or_default(),
+        Value::Null => Map::new(),
         Value::Object(members) => members.clone(),
-        _ => Map::new(),
+        told => told.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(|| as_text(told)),
     };
     Some(NamedCall { tool: ToolName { server: None, name: name.to_owned() }, arguments })
 }

@@ -8,7 +8,7 @@ use crate::{
     flows::{
         events::{AcceptError, Events, Origin},
         hooks::Flagging,
-        sessions::{Sidecar, attach::StepError},
+        sessions::Sidecar,
     },
     ingest::{GuardRequest, GuardSubject, Incoming, NamedCall},
 };
@@ -107,10 +107,10 @@ impl Gateways {
                 subject,
                 deadline_ms: None,
             };
-            // Without a session there is none to be missing; rules without documents are judged from memory.
-            let answered: Result<_, StepError> = self.sidecar.guard(asked, question, &|_| true).await;
-            let Ok(answer) = answered else { continue };
-            let ruling = answer.judged.ruling;
+            let ruling = match self.sidecar.guard(asked, question, &|_| true).await {
+                Ok(answer) => answer.judged.ruling,
+                Err(error) => return Some(format!("Umbra could not judge it: {error}")),
+            };
             if ruling.decision == SidecarVerdict::Block {
                 let reason = ruling.reason.unwrap_or_else(|| "a rule forbids it".to_owned());
                 let rule = ruling.rule.map(|rule| format!(" (rule {rule})")).unwrap_or_default();
