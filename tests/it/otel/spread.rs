@@ -147,6 +147,34 @@ async fn result_in_another_trace_is_given_to_its_call_even_if_it_comes_first() {
 }
 
 #[tokio::test]
+async fn what_a_later_trace_says_of_a_result_does_not_replace_it() {
+    let schema = Schema::fresh().await;
+    let umbra = Umbra::with().on(&schema).go().await;
+    let ran = [
+        ("gen_ai.operation.name", "execute_tool"),
+        ("gen_ai.tool.name", "cat"),
+        ("gen_ai.tool.call.id", "call_u8d1f3k9"),
+        ("gen_ai.tool.call.result", "the whole text"),
+    ];
+    let given = json!([{"role": "assistant", "parts": [{"type": "tool_call", "id": "call_u8d1f3k9", "name": "cat", "arguments": {}}]},
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "call_u8d1f3k9", "response": "(cleared)"}]}]);
+    let said = json!([{"role": "assistant", "parts": [{"type": "text", "content": "done"}]}]);
+    let (given, said) = (given.to_string(), said.to_string());
+    let later = [
+        ("gen_ai.operation.name", "chat"),
+        ("gen_ai.input.messages", given.as_str()),
+        ("gen_ai.output.messages", said.as_str()),
+    ];
+    for body in [span("s", 1, 1, &ran), span("s", 2, 2, &later)] {
+        assert_eq!(umbra.post("/v1/traces", &body).await.status, 200);
+        assembled(&schema).await;
+    }
+    let events = calls(&umbra).await;
+    let tool = events.iter().find(|event| !event["tool"].is_null()).expect("a call of a tool");
+    assert_eq!((events.len(), &tool["tool"]["result"]), (2, &json!("the whole text")), "{events:#?}");
+}
+
+#[tokio::test]
 async fn ids_that_come_back_in_each_conversation_mix_nothing() {
     let schema = Schema::fresh().await;
     let umbra = Umbra::with().on(&schema).go().await;
