@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Packs the package, installs the tarball into an empty project, type-checks and runs each snippet of README.md against
 # a running server, and runs test/smoke.mjs with node, and with deno and bun where they are installed.
-# UMBRA: the server's program, else that of the repository's target folder.
+# UMBRA: the server's program, else target/debug/umbra of the repository.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 package=$PWD
 repository=$(realpath ../..)
-umbra=${UMBRA:-$(ls -t "$repository"/target/{release,debug}/umbra 2>/dev/null | head -1)}
+umbra=${UMBRA:-$repository/target/debug/umbra}
 [[ -x $umbra ]] || { echo "set UMBRA to the server's program, or build it: cargo build" >&2; exit 1; }
 
 work=$(mktemp -d)
