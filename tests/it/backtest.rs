@@ -42,8 +42,8 @@ async fn post_all(umbra: &Umbra, events: usize) {
         let answered = umbra.post("/v1/events/batch", &json!({"events": page})).await;
         assert_eq!(answered.body["accepted"], page.len(), "{}", answered.text);
     }
-    umbra.drain().await;
     umbra.looked().await;
+    umbra.followed().await;
 }
 
 /// Returns the state that a backtest must leave alone, as served and by its tables.

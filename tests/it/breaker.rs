@@ -24,13 +24,7 @@ fn clean(agent: &str) -> Value {
 /// Posts an event and waits until its consequences are done.
 async fn followed(umbra: &Umbra, event: &Value) -> Value {
     let accepted = umbra.event(event).await;
-    umbra.drain().await;
-    until("what follows", async || {
-        let behind = "SELECT coalesce((SELECT max(seq) FROM review_result), 0) > seq FROM follower
-                      WHERE name = 'consequences'";
-        (!umbra.schema.one::<bool>(behind).await).then_some(())
-    })
-    .await;
+    umbra.followed().await;
     accepted
 }
 

@@ -37,18 +37,7 @@ async fn with_model(model: &ModelServer) -> Umbra {
 /// Posts an event and waits until its consequences are done.
 async fn followed(umbra: &Umbra, event: &Value) -> Value {
     let accepted = umbra.event(event).await;
-    umbra.drain().await;
-    until("what follows", async || {
-        let behind: bool = umbra
-            .schema
-            .one(
-                "SELECT coalesce((SELECT max(seq) FROM review_result), 0) > seq FROM follower
-                 WHERE name = 'consequences'",
-            )
-            .await;
-        (!behind).then_some(())
-    })
-    .await;
+    umbra.followed().await;
     accepted
 }
 

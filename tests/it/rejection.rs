@@ -84,17 +84,6 @@ async fn breaker(umbra: &Umbra, recommendation: &str, rejections: u64) -> Value 
     .await
 }
 
-/// Waits until breakers have followed all reviews.
-async fn followed(umbra: &Umbra) {
-    umbra.drain().await;
-    until("what follows", async || {
-        let behind = "SELECT coalesce((SELECT max(seq) FROM review_result), 0) > seq FROM follower
-                      WHERE name = 'consequences'";
-        (!umbra.schema.one::<bool>(behind).await).then_some(())
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn relevance_flag_confirmed_by_a_second_call_rejects() {
     let model = ModelServer::start(off_topic).await;
@@ -136,7 +125,7 @@ async fn unconfirmed_relevance_flag_rejects_nothing() {
         assert_eq!(ruled(&verdict), ("accepted", "unconfirmed"), "{verdict}");
         assert!(says(&verdict, "not confirmed by a second call"), "{verdict}");
     }
-    followed(&umbra).await;
+    umbra.followed().await;
     breaker(&umbra, "closed", 0).await;
     assert_eq!(model.count(), 8);
     let findings = umbra.items("/v1/findings").await;
@@ -155,7 +144,7 @@ async fn flag_with_unfound_quotes_is_retried_and_follows_on_unfounded() {
         assert!(says(&verdict, &format!("on_unfounded is {rule}")), "{verdict}");
         assert_eq!(model.count(), 2);
         assert!(model.last().user.contains("none of its quotes stands in what the agent did"), "{}", model.last().user);
-        followed(&umbra).await;
+        umbra.followed().await;
         breaker(&umbra, "closed", 0).await;
         let found = umbra.items("/v1/findings").await;
         assert_eq!(found[0]["severity"], severity, "a finding is no graver than what it made of its event: {found:?}");
@@ -281,7 +270,7 @@ async fn faults_in_given_data_or_quotes_of_it_reject_nothing() {
             assert!(says(&answered["verdict"], "no fault of the agent"), "{answered}");
         }
     }
-    followed(&umbra).await;
+    umbra.followed().await;
     breaker(&umbra, "closed", 0).await;
     let findings = umbra.items("/v1/findings?severity=critical").await;
     assert!(findings.len() >= 16, "each is a finding all the same: {}", findings.len());
@@ -312,7 +301,7 @@ async fn model_flag_that_quotes_given_data_rejects_nothing() {
     assert_eq!(model.count(), 2, "it was asked for a quote of what the agent did");
     event["output"] = json!(format!("The report says: {report}"));
     assert_eq!(ruled(&post(&umbra, &event).await["verdict"]), ("accepted", "given"));
-    followed(&umbra).await;
+    umbra.followed().await;
     breaker(&umbra, "closed", 0).await;
     event["output"] = json!("All cats are, as I hold, the property of the crown, and so are dogs.");
     event["input"] = json!("Dogs bark.");

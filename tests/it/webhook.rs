@@ -208,15 +208,7 @@ async fn gone_endpoint_gets_nothing_until_a_message_is_resent() {
     until("its letter to be dead", async || (hook(&umbra, 0).await["dead"] == 1).then_some(())).await;
     let asked_before = receiver.count();
     umbra.event(&dangerous("b")).await;
-    umbra.drain().await;
-    until("the follower to be done", async || {
-        let behind: bool = umbra
-            .schema
-            .one("SELECT f.seq < r.last FROM follower f, feed r WHERE f.name = 'consequences' AND r.name = 'result'")
-            .await;
-        (!behind).then_some(())
-    })
-    .await;
+    umbra.followed().await;
     assert_eq!((hook(&umbra, 0).await["waiting"].as_i64(), receiver.count()), (Some(0), asked_before));
     receiver.set(ok);
     let letter = umbra.items("/v1/webhooks/dead").await.remove(0);

@@ -352,6 +352,14 @@ impl Umbra {
         .await;
     }
 
+    /// Waits until the queue is empty and breakers, reflexions and notices have followed all reviews.
+    pub async fn followed(&self) {
+        self.drain().await;
+        let behind = "SELECT coalesce((SELECT max(seq) FROM review_result), 0) > seq FROM follower
+                      WHERE name = 'consequences'";
+        until("what follows", async || (!self.schema.one::<bool>(behind).await).then_some(())).await;
+    }
+
     /// Waits until the built-in checks have looked at everything that was accepted.
     pub async fn looked(&self) {
         until("the checks to look at all events", async || {
