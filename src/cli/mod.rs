@@ -46,7 +46,10 @@ use std::{
     time::Duration,
 };
 
-use clap::{Args, Parser, Subcommand};
+use clap::{
+    Args, Parser, Subcommand,
+    error::{ContextKind, ContextValue},
+};
 use secrecy::SecretString;
 
 use crate::{
@@ -112,7 +115,7 @@ enum Command {
     #[command(after_help = backtest::NOTES)]
     Backtest(backtest::BacktestOptions),
     /// Show shadows, today's counts, caps and skips, and the reviewers.
-    Status,
+    Status(status::StatusOptions),
     /// Show a summary of a day, per shadow and agent, as markdown.
     Briefing {
         /// Date such as 2026-02-28, local to each shadow; by default the latest day that is over (on the first day,
@@ -244,7 +247,7 @@ pub fn run() -> ExitCode {
     }
     // reqwest and sqlx share one TLS implementation; a second installation is refused and harmless.
     drop(rustls::crypto::ring::default_provider().install_default());
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return say_failure(&CommandFailure::Error(error.into()), false),
@@ -257,6 +260,18 @@ pub fn run() -> ExitCode {
     // A thread that reads standard input would wait for a line that does not come.
     runtime.shutdown_timeout(LAST_MOMENT);
     code
+}
+
+/// Prints a fault of the command line, or the help that was asked for, and ends.
+fn refuse(error: &clap::Error) -> ! {
+    drop(error.print());
+    if matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(name)) if name == "--server") {
+        complain(
+            "umbra: this command asks no server: it reads files and the database. Run it where the server runs, or \
+             name the database by DATABASE_URL",
+        );
+    }
+    std::process::exit(error.exit_code())
 }
 
 fn say_failure(failure: &CommandFailure, json: bool) -> ExitCode {
@@ -288,7 +303,7 @@ async fn dispatch(cli: Cli) -> Result<(), CommandFailure> {
         Command::Review(options) => Box::pin(review::run(&global, options)).await,
         Command::Batch(options) => Box::pin(batch::run(&global, options)).await,
         Command::Backtest(options) => Box::pin(backtest::run(&global, options)).await,
-        Command::Status => status::run(&global).await,
+        Command::Status(options) => status::run(&global, options).await,
         Command::Briefing { date } => briefing::run(&global, Kind::Day, date.as_deref()).await,
         Command::Report { week } => briefing::run(&global, Kind::Week, week.as_deref()).await,
         Command::Check(options) => check::run(&global, &options).await,

@@ -80,8 +80,12 @@ pub(super) type Query<'a> = Vec<(&'a str, Option<String>)>;
 impl Server {
     /// Returns this server, or one at another address if neither the command line nor the environment names one.
     pub fn or(&self, url: Option<String>) -> Self {
-        let is_named = self.server.is_some() || Environment::of_process().get("UMBRA_URL").is_some();
-        Self { server: if is_named { self.server.clone() } else { url } }
+        Self { server: if self.is_named() { self.server.clone() } else { url } }
+    }
+
+    /// True if the command line or the environment names a server.
+    pub fn is_named(&self) -> bool {
+        self.server.is_some() || Environment::of_process().get("UMBRA_URL").is_some()
     }
 
     /// Prepares a connection. Nothing is sent yet.

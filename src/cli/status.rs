@@ -1,80 +1,80 @@
 //! `umbra status`: shows the state of the running servers; where none runs, what `umbra serve` would have in force.
 
-use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table};
+use clap::Args;
+use serde_json::Value;
+
+use super::{
+    CommandFailure, GlobalOptions, answer, answer_json, complain,
+    remote::Server,
+    table::{self, Table, plain},
+};
 use crate::{
     app::{App, Database, Setup},
-    flows::maintenance::status::{ProcessStatus, ProviderStatus, Status, TelemetryStatus},
+    flows::maintenance::status::{ProcessStatus, Status},
 };
-use umbra_domain::{Mode, clock::Clock};
+use umbra_domain::clock::Clock;
 
-pub(super) async fn run(global: &GlobalOptions) -> Result<(), CommandFailure> {
-    let (setup, database) = global.open_existing().await?;
-    let status = status(&setup, &database).await?;
-    database.close().await;
+#[derive(Debug, Args)]
+pub(super) struct StatusOptions {
+    #[command(flatten)]
+    server: Server,
+}
+
+pub(super) async fn run(global: &GlobalOptions, StatusOptions { server }: StatusOptions) -> Result<(), CommandFailure> {
+    let status = if server.is_named() {
+        server.remote(global)?.get("v1/status", &Vec::new()).await?
+    } else {
+        let (setup, database) = global.open_existing().await?;
+        let status = status(&setup, &database).await?;
+        database.close().await;
+        serde_json::to_value(status).map_err(anyhow::Error::from)?
+    };
     if global.json {
         return answer_json(&status);
     }
-    let cap = |used: String, cap: Option<String>| cap.map_or(used.clone(), |cap| format!("{used} of {cap}"));
-    let mut shadows = table::new(&["shadow", "mode", "reviewer", "reviews today", "spent today", "skipped today"]);
-    for shadow in &status.shadows {
-        let skips: Vec<String> = shadow.skips_today.iter().map(|(reason, n)| format!("{reason} {n}")).collect();
-        let reviewer = if shadow.health == "ok" {
-            shadow.model.clone()
-        } else {
-            format!("{} ({})", shadow.reviewer, shadow.health)
-        };
-        let checked = match shadow.checked_today {
-            0 => String::new(),
-            n => format!(" ({n} checked, not judged)"),
-        };
-        let reviews = cap(shadow.reviews_today.to_string(), shadow.max_reviews_per_day.map(|n| n.to_string()));
-        shadows.add_row([
-            shadow.name.clone(),
-            Mode::as_str(shadow.mode).to_owned(),
-            reviewer,
-            reviews + &checked,
-            cap(format!("${:.4}", shadow.usd_today), shadow.max_usd_per_day.map(|usd| format!("${usd}"))),
-            if skips.is_empty() { "-".into() } else { skips.join(", ") },
-        ]);
+    answer(&shadows(&status["shadows"]).to_string());
+    answer(&providers(&status["providers"]).to_string());
+    if all(&status["telemetry"]).next().is_some() {
+        answer(&services(&status["telemetry"]).to_string());
     }
-    answer(&shadows.to_string());
-    answer(&providers(&status.providers));
-    if !status.telemetry.is_empty() {
-        answer(&services(&status.telemetry));
-    }
-    let queue = &status.queue;
+    let queue = &status["queue"];
     answer(&format!(
-        "queue: {} waiting, {} running, oldest due for {:.0} s",
-        queue.queued, queue.running, queue.oldest_age_seconds
+        "queue: {} waiting, {} running, oldest due for {} s",
+        queue["queued"],
+        queue["running"],
+        seconds(queue)
     ));
-    let backlog = &status.check_backlog;
-    if backlog.waiting > 0 || backlog.shed > 0 {
+    let backlog = &status["check_backlog"];
+    if is_some(&backlog["waiting"]) || is_some(&backlog["shed"]) {
         answer(&format!(
-            "checks: {} events waiting, oldest for {:.0} s; {} skipped within a day",
-            backlog.waiting, backlog.oldest_age_seconds, backlog.shed
+            "checks: {} events waiting, oldest for {} s; {} skipped within a day",
+            backlog["waiting"],
+            seconds(backlog),
+            backlog["shed"]
         ));
     }
-    if let Some(spool) = status.spool.as_ref().filter(|spool| spool.bytes > 0) {
+    let spool = &status["spool"];
+    if is_some(&spool["bytes"]) {
         answer(&format!(
             "spool ({}): {} events wait for the database ({} of {} bytes), the oldest for {} s",
-            spool.state, spool.events, spool.bytes, spool.max_bytes, spool.oldest_age_seconds
+            text(&spool["state"]),
+            spool["events"],
+            spool["bytes"],
+            spool["max_bytes"],
+            seconds(spool)
         ));
     }
-    for need in &status.needs {
-        answer(&format!(
-            "needs attention: {} {}: {}; {}",
-            need.kind,
-            need.name,
-            table::plain(&need.problem),
-            need.remedy
-        ));
+    for need in all(&status["needs"]) {
+        let [kind, name, problem, remedy] = ["kind", "name", "problem", "remedy"].map(|part| text(&need[part]));
+        answer(&format!("needs attention: {kind} {name}: {problem}; {remedy}"));
     }
-    let servers = match status.servers {
-        0 => "no server runs".to_owned(),
-        1 => "1 server runs".to_owned(),
-        n => format!("{n} servers run"),
+    let servers = match status["servers"].as_u64() {
+        None | Some(0) => "no server runs".to_owned(),
+        Some(1) => "1 server runs".to_owned(),
+        Some(n) => format!("{n} servers run"),
     };
-    answer(&format!("{servers}; database: Postgres {}; umbra {}", status.database.version, status.version));
+    let [database, version] = [&status["database"]["version"], &status["version"]].map(text);
+    answer(&format!("{servers}; database: Postgres {database}; umbra {version}"));
     Ok(())
 }
 
@@ -103,32 +103,80 @@ async fn status(setup: &Setup, database: &Database) -> Result<Status, CommandFai
     Ok(ProcessStatus::status(&servers, store).await?)
 }
 
-fn providers(all: &[ProviderStatus]) -> String {
-    let mut rows = table::new(&["model", "provider", "its name", "health", "failures in a row", "last error"]);
-    for provider in all {
-        let state = serde_json::to_value(provider.state).unwrap_or_default();
+fn shadows(shadows: &Value) -> Table {
+    let mut rows = table::new(&["shadow", "mode", "reviewer", "reviews today", "spent today", "skipped today"]);
+    for shadow in all(shadows) {
+        let [name, mode, model, reviewer, health] =
+            ["name", "mode", "model", "reviewer", "health"].map(|part| text(&shadow[part]));
+        let of = |used: String, cap: &Value, unit: &str| match cap.as_f64() {
+            Some(cap) => format!("{used} of {unit}{cap}"),
+            None => used,
+        };
+        let reviews = of(shadow["reviews_today"].to_string(), &shadow["max_reviews_per_day"], "");
+        let checked = match shadow["checked_today"].as_i64() {
+            None | Some(0) => String::new(),
+            Some(n) => format!(" ({n} checked, not judged)"),
+        };
+        let spent = format!("${:.4}", shadow["usd_today"].as_f64().unwrap_or_default());
+        let skips: Vec<String> = shadow["skips_today"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(reason, n)| format!("{reason} {n}"))
+            .collect();
         rows.add_row([
-            provider.name.clone(),
-            provider.provider.clone(),
-            provider.model.clone(),
-            state.as_str().unwrap_or_default().to_owned(),
-            provider.consecutive_failures.to_string(),
-            provider.last_error.as_deref().map_or_else(|| "-".into(), table::plain),
+            name,
+            mode,
+            if health == "ok" { model } else { format!("{reviewer} ({health})") },
+            reviews + &checked,
+            of(spent, &shadow["max_usd_per_day"], "$"),
+            if skips.is_empty() { "-".into() } else { skips.join(", ") },
         ]);
     }
-    rows.to_string()
+    rows
 }
 
-fn services(all: &[TelemetryStatus]) -> String {
+fn providers(providers: &Value) -> Table {
+    let mut rows = table::new(&["model", "provider", "its name", "health", "failures in a row", "last error"]);
+    for provider in all(providers) {
+        rows.add_row(
+            ["name", "provider", "model", "state", "consecutive_failures", "last_error"]
+                .map(|part| text(&provider[part])),
+        );
+    }
+    rows
+}
+
+fn services(services: &Value) -> Table {
     let mut rows =
         table::new(&["service", "instrumentation", "model calls", "without content", "tool calls", "cut", "refused"]);
-    for service in all {
-        let reason = service.reason.as_deref().filter(|_| service.rejected > 0);
-        let reason = reason.map(|reason| format!(" ({})", table::plain(reason))).unwrap_or_default();
-        let counts = [service.model_calls, service.without_content, service.tool_calls, service.cut, service.rejected];
-        let [models, silent, tools, cut, refused] = counts.map(|count| count.to_string());
-        let names = [table::plain(&service.service), table::plain(&service.scope)];
-        rows.add_row(names.into_iter().chain([models, silent, tools, cut, refused + &reason]));
+    for service in all(services) {
+        let mut cells = ["service", "scope", "model_calls", "without_content", "tool_calls", "cut", "rejected"]
+            .map(|part| text(&service[part]));
+        if is_some(&service["rejected"]) && service["reason"].is_string() {
+            cells[6].push_str(&[" (", &text(&service["reason"]), ")"].concat());
+        }
+        rows.add_row(cells);
     }
-    rows.to_string()
+    rows
+}
+
+fn all(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+fn is_some(count: &Value) -> bool {
+    count.as_i64().is_some_and(|count| count > 0)
+}
+
+fn seconds(of: &Value) -> String {
+    format!("{:.0}", of["oldest_age_seconds"].as_f64().unwrap_or_default())
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => plain(text),
+        other => other.to_string(),
+    }
 }

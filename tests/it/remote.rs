@@ -65,6 +65,22 @@ async fn waiting_calls_are_listed_approved_and_denied_by_command() {
     assert!(code == Some(1) && err.contains("no connection") && err.contains("--server or UMBRA_URL"), "{err}");
     let (code, _, err) = umbra.ask(&["approvals", "list", "--server", "localhost"]);
     assert!(code == Some(2) && err.contains("write http://HOST:PORT"), "{err}");
+    // A command that needs the database says so.
+    let (code, _, err) = umbra.ask(&["keys", "list", "--server", &umbra.base]);
+    assert!(code == Some(2) && err.contains("asks no server") && err.contains("DATABASE_URL"), "{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_of_a_server_is_that_of_its_database() {
+    let umbra = Umbra::with().shadows(SHADOWS).go().await;
+    let (code, told, err) = umbra.ask(&["status"]);
+    assert!(code == Some(0) && told.contains("seen") && told.contains("1 server runs"), "{told} {err}");
+    let read = umbra.cli(&["status"], None);
+    assert_eq!(told, String::from_utf8_lossy(&read.stdout), "{err}");
+    assert_eq!(umbra.asked(&["status"])["shadows"][0]["name"], "seen");
+    let nowhere = ["status", "--server", "http://127.0.0.1:1", "--database-url", "postgres://127.0.0.1:1/none"];
+    let (code, _, err) = umbra.ask(&nowhere);
+    assert!(code == Some(1) && err.contains("http://127.0.0.1:1/: no connection"), "{err}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
