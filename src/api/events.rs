@@ -52,7 +52,7 @@ static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// with `Prefer: wait=N`. Faults are reported in this order: the body's bytes (413), its UTF-8 and the depth of its
 /// JSON (400), the event's bytes (413), then every fault of JSON and fields (400). An integer beyond 64 bits is kept as
 /// text.
-#[utoipa::path(post, path = "/v1/events", tag = "events", request_body = inline(NewEventSchema),
+#[utoipa::path(post, path = "/v1/events", tag = "events", request_body = NewEventSchema,
     params(("Idempotency-Key" = Option<String>, Header, description = "The event's id, the same as the body's `id`."),
         ("Prefer" = Option<String>, Header, example = "wait=20",
             description = "`wait=N`: wait for the verdict of active shadows, N seconds at most (60 or less).")),

@@ -61,7 +61,7 @@ pub struct HookPayloadSchema {
 /// Takes the payload of a coding agent's hook and answers as that agent expects: an empty object if there is nothing to
 /// say. With `mode=enforce` a call of a tool is decided before it runs, as `POST /v1/decide` does, and is denied if
 /// anything goes wrong. All other events are copied to the shadows. Unknown fields and events are accepted.
-#[utoipa::path(post, path = "/v1/hooks/{host}", tag = "boundary", request_body = inline(HookPayloadSchema),
+#[utoipa::path(post, path = "/v1/hooks/{host}", tag = "boundary", request_body = HookPayloadSchema,
     params(("host" = String, Path, example = "claude-code",
             description = "`claude-code`, `codex`, `gemini-cli`, `qwen-code`, `copilot`, `droid`, `cursor`, `cline`, \
                            `opencode` or `pi`"),

@@ -1,13 +1,14 @@
 //! OpenAPI document, made from the handlers' doc comments, and the page that shows it. All assets are served from here.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use axum::{Json, Router, http::header, response::Html, routing::get};
 use utoipa::{
     IntoParams, OpenApi,
     openapi::{
-        ContentBuilder, RefOr, ResponseBuilder,
+        ContentBuilder, Ref, RefOr, ResponseBuilder, Schema,
         path::Operation,
+        schema::ArrayItems,
         security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
     },
 };
@@ -96,12 +97,28 @@ pub fn complete(mut document: utoipa::openapi::OpenApi) -> utoipa::openapi::Open
             complete_operation(operation, open, named);
         }
     }
-    // Schemas of list items are inlined in the lists; unused ones are dropped.
+    if let Some(components) = &mut document.components {
+        refer_to_items(&mut components.schemas);
+    }
+    // Schemas that nothing refers to are dropped.
     let text = document.to_json().unwrap_or_default();
     if let Some(components) = &mut document.components {
         components.schemas.retain(|name, _| text.contains(&format!("schemas/{name}\"")));
     }
     document
+}
+
+/// Replaces the schema of a list's items, which `utoipa` writes into each list, by a reference to it.
+fn refer_to_items(schemas: &mut BTreeMap<String, RefOr<Schema>>) {
+    let known: Vec<String> = schemas.keys().cloned().collect();
+    for (name, schema) in schemas {
+        let item = name.strip_prefix("Listing_").filter(|item| known.iter().any(|name| name == item));
+        if let (Some(item), RefOr::T(Schema::Object(list))) = (item, schema)
+            && let Some(RefOr::T(Schema::Array(items))) = list.properties.get_mut("items")
+        {
+            items.items = ArrayItems::RefOrSchema(Box::new(Ref::from_schema_name(item).into()));
+        }
+    }
 }
 
 /// Makes the first clause of an operation's doc comment its title, and the whole comment its description.
@@ -142,7 +159,7 @@ fn complete_operation(operation: &mut Operation, open: bool, named: bool) {
 }
 
 fn problem(words: &str) -> utoipa::openapi::Response {
-    let content = ContentBuilder::new().schema(Some(utoipa::openapi::Ref::from_schema_name("Problem"))).build();
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
     ResponseBuilder::new().description(words).content("application/problem+json", content).build()
 }
 

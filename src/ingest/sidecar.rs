@@ -64,11 +64,16 @@ pub struct ToolDefinitionSchema {
     input_schema: Option<Value>,
     /// Hints by its server.
     annotations: Option<ToolAnnotations>,
+    /// Title for people; not used.
+    title: Option<String>,
+    /// JSON Schema of the result; not used.
+    #[schema(rename = "outputSchema", value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
+    output_schema: Option<Value>,
 }
 
 /// Session to begin.
 #[derive(Clone, PartialEq, ToSchema, Default)]
-#[schema(as = Attach)]
+#[schema(as = SessionRequest)]
 pub struct AttachRequest {
     /// Agent of the session.
     #[schema(min_length = 1, max_length = 256)]
@@ -154,7 +159,7 @@ pub struct SaidResult {
 
 /// Next step of an agent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
-#[schema(as = Turn)]
+#[schema(as = TurnRequest)]
 pub struct TurnRequest {
     /// Route that the agent is on from now on.
     pub route: Option<String>,
@@ -180,7 +185,7 @@ pub struct TurnRequest {
 
 /// Message, with the calls that were made and their results.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
-#[schema(as = Message)]
+#[schema(as = MessageRequest)]
 pub struct MessageRequest {
     /// `user`, `assistant`, `tool` or `system`.
     #[schema(example = "assistant")]
@@ -237,7 +242,7 @@ pub enum GuardSubject {
 
 /// Task to select tools for.
 #[derive(Debug, Clone, PartialEq, ToSchema)]
-#[schema(as = ToolQuery)]
+#[schema(as = SelectRequest)]
 pub struct SelectRequest {
     /// Task, in words; the session's task unless given.
     pub query: Option<String>,

@@ -2,7 +2,7 @@
 
     python tools/prune_openapi.py openapi/umbra.json >pruned.json
 
-Inline schemas of requests get names. Constraints are dropped, since the server checks requests and explains faults.
+Constraints are dropped, since the server checks requests and explains faults.
 Enumerations in which a newer server may have more values admit every text; those that tell the members of a union
 apart stay closed.
 """
@@ -11,16 +11,6 @@ import json
 import sys
 from typing import Any
 
-# Schemas of inline requests, by the operation. The other requests and all answers have names in the document.
-REQUESTS = {
-    "post_decide": "DecideRequest",
-    "post_outcome": "OutcomeRequest",
-    "post_guard": "GuardRequest",
-    "post_session": "SessionRequest",
-    "post_select": "SelectRequest",
-    "post_message": "MessageRequest",
-    "post_turn": "TurnRequest",
-}
 # Operations whose named schemas are kept.
 OPERATIONS = [
     "post_events_batch",
@@ -46,14 +36,18 @@ OPERATIONS = [
     "acknowledge_breaker",
     "get_status",
     "post_event",
-    *REQUESTS,
+    "post_decide",
+    "post_outcome",
+    "post_guard",
+    "post_session",
+    "post_select",
+    "post_message",
+    "post_turn",
 ]
 # Schemas that only lists have.
-LISTED = ["NewEvent", "EventView", "Problem"]
-# Items of lists without a name of their own, by the list.
-ITEMS = {"Listing_VersionView": "Version", "Listing_Reflexion": "Reflexion"}
+LISTED = ["EventView", "Problem", "Reflexion"]
 # The page of versions of a document is an answer of its own; all other lists are read page by page.
-HISTORY = "Listing_VersionView"
+HISTORY = "Listing_Version"
 CONSTRAINTS = {
     "maxLength",
     "minLength",
@@ -74,15 +68,10 @@ def main() -> None:
         document = json.load(file)
     schemas = document["components"]["schemas"]
     operations = {of["operationId"]: of for path in document["paths"].values() for of in path.values()}
-    for operation, name in REQUESTS.items():
-        schemas[name] = _body(operations[operation]["requestBody"])
-    for listing, name in ITEMS.items():
-        schemas[name] = schemas[listing]["properties"]["items"]["items"]
     schemas["History"] = schemas[HISTORY]
     schemas["History"]["description"] = "Page of the versions of a document."
-    schemas["History"]["properties"]["items"]["items"] = {"$ref": REF + ITEMS[HISTORY]}
     _name_edits(schemas)
-    wanted = ["History", *LISTED, *REQUESTS.values(), *ITEMS.values()]
+    wanted = ["History", *LISTED]
     for operation in OPERATIONS:
         of = operations[operation]
         bodies = [of.get("requestBody", {}), *(one for code, one in of["responses"].items() if code.startswith("2"))]

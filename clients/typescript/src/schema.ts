@@ -1695,8 +1695,11 @@ export interface components {
             run?: string | null;
             /** @description The session of the call. */
             session?: string | null;
-            /** @description `pending`, `approved`, `denied`, `used` or `expired`. */
-            state: string;
+            /**
+             * @description State of the approval.
+             * @enum {string}
+             */
+            state: "pending" | "approved" | "denied" | "used" | "expired";
             /** @description The tool that is called. */
             tool: string;
         };
@@ -1848,6 +1851,38 @@ export interface components {
              * @description Events reviewed.
              */
             reviewed: number;
+        };
+        /** @description An event of a backtest. */
+        BacktestItem: {
+            /** @description Agent of the event. */
+            agent: string;
+            assessment?: components["schemas"]["Assessment"] | null;
+            /** @description The real outcome under the shadow, before the backtest. */
+            before: components["schemas"]["Before"];
+            change?: components["schemas"]["AssessmentChange"] | null;
+            /**
+             * @description The event.
+             * @example evt_0197a3c1d2e47f00a1b2c3d4e5f60718
+             */
+            event_id: string;
+            /** @description Findings of the review. */
+            findings: components["schemas"]["ItemFinding"][];
+            /** @description Notes for readers: what was left out, why the review is inconclusive. */
+            notes: string[];
+            outcome?: components["schemas"]["ItemOutcome"] | null;
+            reason?: components["schemas"]["SkipReason"] | null;
+            /**
+             * Format: date-time
+             * @description Time of receipt.
+             */
+            received_at: string;
+            reviewer?: components["schemas"]["Reviewer"] | null;
+            /**
+             * Format: int32
+             * @description The model's score, 0-100.
+             */
+            score?: number | null;
+            trigger?: components["schemas"]["Trigger"] | null;
         };
         /** @description Version of a shadow to try, and the stored events to try it on. */
         BacktestRequest: {
@@ -2392,6 +2427,10 @@ export interface components {
          * @enum {string}
          */
         CheckedBy: "rule" | "check" | "model";
+        /** @description End of a session. */
+        CloseRequest: {
+            outcome?: components["schemas"]["PatternOutcome"] | null;
+        };
         /** @description A person's confirmation that a contract holds. */
         ConfirmRequest: {
             /** @description Reason, kept in the audit. */
@@ -2546,6 +2585,106 @@ export interface components {
          * @enum {string}
          */
         Datamark: "off" | "lines" | "words";
+        /** @description A delivery that was given up. */
+        DeadLetter: {
+            /**
+             * Format: int32
+             * @description Number of attempts.
+             */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @description When the message was stored.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the delivery was given up.
+             */
+            dead_at?: string | null;
+            /** @description The endpoint's name. */
+            endpoint: string;
+            /**
+             * @description Id, for sending the delivery again.
+             * @example whd_0197a3c1d2e47f00a1b2c3d4e5f60718
+             */
+            id: string;
+            /** @description Why the last attempt failed. */
+            last_failure?: string | null;
+            /**
+             * Format: int32
+             * @description Last status that the endpoint answered with, if any.
+             */
+            last_status?: number | null;
+            /** @description The message. */
+            payload: {
+                [key: string]: unknown;
+            };
+            /** @description The message's type. */
+            type: string;
+            /** @description The message's `webhook-id`. */
+            webhook_id: string;
+        };
+        /** @description A call of a tool that needs a decision. */
+        DecideRequest: {
+            /** @description Agent that makes the call. */
+            agent: string;
+            /** @description Arguments of the call. */
+            arguments?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description The caller's own id of the call. Sent again, it gets the same decision, but the call does not run again once its
+             *     outcome is stored or calls no longer run. Use a new id for each call, and the same one only to ask again after a
+             *     lost answer.
+             */
+            call_id: string;
+            /**
+             * Format: int64
+             * @description Longest wait of the caller, in milliseconds; at most the setting `boundary.deadline`.
+             */
+            deadline_ms?: number | null;
+            declared_effect?: components["schemas"]["Effect"] | null;
+            /**
+             * @description True if the client made up the name of the run, one for each process. Such a run, like one that is a session,
+             *     ends when shadow is lifted. A run with a chosen name that began in shadow stays there until it is ended.
+             */
+            default_run?: boolean | null;
+            /** @description True if stubs of the run sometimes return the faults that contracts name; the first call of the run sets it. */
+            faults?: boolean | null;
+            /** @description Modes that the agent is in, for rules; the outermost first. */
+            modes?: string[] | null;
+            /** @description Run that started this one: calls that are in shadow there are in shadow here. */
+            parent_run?: string | null;
+            /** @description Route that the agent works on, for rules. */
+            route?: string | null;
+            /** @description Run of the call: stubs of a run share their state. Without it, the session is the run. */
+            run?: string | null;
+            /** @description Seed that makes the stubs of a run repeatable; the first call of the run sets it. */
+            seed?: string | null;
+            /** @description Session of the call. */
+            session?: string | null;
+            /**
+             * @description Result of a stub where no contract gives one, `{"result": ...}` with any JSON; used in shadow only. It goes
+             *     before samples of schemas and recorded results.
+             * @example {
+             *       "result": {
+             *         "status": "sent"
+             *       }
+             *     }
+             */
+            stub_fallback?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Result that a stub must return, any JSON; used in shadow only. */
+            stub_override?: unknown;
+            /** @description Tool to be called. */
+            tool: components["schemas"]["Tool"];
+            /** @description W3C trace context (`00-<32 hex digits>-<16>-<2>`), kept in the audit; any other text is ignored. */
+            traceparent?: string | null;
+            /** @description Ways to write that the session has and that cannot be intercepted: the session is refused shadow. */
+            uninterceptable?: string[] | null;
+        };
         /**
          * @description Rule that decided a verdict.
          * @enum {string}
@@ -2630,8 +2769,8 @@ export interface components {
             done_items: number;
             /** @description Tag that identifies the text. */
             etag: string;
-            /** @description `markdown` or `yaml`. */
-            format: string;
+            /** @description Syntax of the document. */
+            format: components["schemas"]["Format"];
             /** @description Name of the document. */
             name: string;
             /** @description Number of open items. */
@@ -2987,7 +3126,7 @@ export interface components {
              * @example 840
              */
             duration_ms?: number | null;
-            /** @description Input of the agent: text, or any JSON, which is kept as its text. */
+            /** @description Input of the agent: text; other JSON is kept as its text. */
             input?: string | null;
             /** @description Any data of the sender. */
             metadata?: {
@@ -2999,7 +3138,7 @@ export interface components {
              */
             occurred_at?: string | null;
             /**
-             * @description Output of the agent: text, or any JSON, which is kept as its text.
+             * @description Output of the agent: text; other JSON is kept as its text.
              * @example Deployed. The key is in config.py.
              */
             output?: string | null;
@@ -3448,6 +3587,25 @@ export interface components {
             /** @description Missing parts, and other remarks. */
             warnings: string[];
         };
+        /** @description Message or call to judge. */
+        GuardRequest: {
+            /** @description Agent, where there is no session. */
+            agent?: string | null;
+            call?: components["schemas"]["SidecarCall"] | null;
+            /**
+             * Format: int64
+             * @description Longest wait of the caller, in milliseconds. Rules without a model take at most the setting `sidecar.deadline`;
+             *     rules in words may take longer, up to this. With 0, the answer comes from memory.
+             */
+            deadline_ms?: number | null;
+            message?: components["schemas"]["GuardedWords"] | null;
+            /** @description Modes that the agent is in. */
+            modes?: string[] | null;
+            /** @description Route that the agent is on. */
+            route?: string | null;
+            /** @description Session of the message or call: its labels and documents count. */
+            session?: string | null;
+        };
         /**
          * @description Verdict of a rule on a matching call; a later one wins over an earlier one.
          * @enum {string}
@@ -3468,6 +3626,25 @@ export interface components {
             detail: string;
             /** @description `ok`, `degraded` or `failing`. */
             status: string;
+        };
+        /** @description Payload of a hook. */
+        HookPayload: {
+            /**
+             * @description Name of the event, as the host gives it.
+             * @example PreToolUse
+             */
+            hook_event_name?: string | null;
+            /** @description The host's id of the session. */
+            session_id?: string | null;
+            /** @description Arguments of the tool. */
+            tool_input?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description Name of the tool.
+             * @example Bash
+             */
+            tool_name?: string | null;
         };
         /** @description Hooks of a host and agent. */
         HookedHost: {
@@ -3642,62 +3819,7 @@ export interface components {
         /** @description Page of a list. */
         Listing_Backtest: {
             /** @description Items, oldest first unless `order=desc`. */
-            items: {
-                /** @description Only events of this agent; null for all agents. */
-                agent?: string | null;
-                /** @description Limits on money and tokens. */
-                budget: components["schemas"]["Budget"];
-                /**
-                 * Format: date-time
-                 * @description When the backtest was requested.
-                 */
-                created_at: string;
-                /** @description Differences from the real outcomes, by change; only where one backtest is asked for. */
-                diff?: {
-                    [key: string]: components["schemas"]["Difference"];
-                } | null;
-                /** @description Why the backtest stopped. */
-                failure?: string | null;
-                /**
-                 * Format: date-time
-                 * @description When the backtest was done.
-                 */
-                finished_at?: string | null;
-                forecast?: components["schemas"]["Forecast"] | null;
-                /**
-                 * @description Backtest id.
-                 * @example bkt_0197a3c1d2e47f00a1b2c3d4e5f60718
-                 */
-                id: string;
-                /**
-                 * Format: int32
-                 * @description Most events, the newest.
-                 */
-                max_events: number;
-                result?: components["schemas"]["BacktestResult"] | null;
-                /** @description The shadow. */
-                shadow: string;
-                /**
-                 * Format: date-time
-                 * @description Start of the time of receipt, inclusive.
-                 */
-                since: string;
-                /** @description Calls, money and tokens so far. */
-                spend: components["schemas"]["BacktestSpend"];
-                /**
-                 * Format: date-time
-                 * @description When the reviews began.
-                 */
-                started_at?: string | null;
-                state?: components["schemas"]["BacktestState"] | null;
-                /**
-                 * Format: date-time
-                 * @description End of the time of receipt, exclusive.
-                 */
-                until: string;
-                /** @description The hash of the configuration that is tried. */
-                version: string;
-            }[];
+            items: components["schemas"]["Backtest"][];
             /** @description Cursor of the next page; null when there is nothing more now. */
             next_cursor?: string | null;
             /** @description Cursor to poll with: no item is skipped or repeated. */
@@ -3706,37 +3828,7 @@ export interface components {
         /** @description Page of a list. */
         Listing_BacktestItem: {
             /** @description Items, oldest first unless `order=desc`. */
-            items: {
-                /** @description Agent of the event. */
-                agent: string;
-                assessment?: components["schemas"]["Assessment"] | null;
-                /** @description The real outcome under the shadow, before the backtest. */
-                before: components["schemas"]["Before"];
-                change?: components["schemas"]["AssessmentChange"] | null;
-                /**
-                 * @description The event.
-                 * @example evt_0197a3c1d2e47f00a1b2c3d4e5f60718
-                 */
-                event_id: string;
-                /** @description Findings of the review. */
-                findings: components["schemas"]["ItemFinding"][];
-                /** @description Notes for readers: what was left out, why the review is inconclusive. */
-                notes: string[];
-                outcome?: components["schemas"]["ItemOutcome"] | null;
-                reason?: components["schemas"]["SkipReason"] | null;
-                /**
-                 * Format: date-time
-                 * @description Time of receipt.
-                 */
-                received_at: string;
-                reviewer?: components["schemas"]["Reviewer"] | null;
-                /**
-                 * Format: int32
-                 * @description The model's score, 0-100.
-                 */
-                score?: number | null;
-                trigger?: components["schemas"]["Trigger"] | null;
-            }[];
+            items: components["schemas"]["BacktestItem"][];
             /** @description Cursor of the next page; null when there is nothing more now. */
             next_cursor?: string | null;
             /** @description Cursor to poll with: no item is skipped or repeated. */
@@ -3745,57 +3837,7 @@ export interface components {
         /** @description Page of a list. */
         Listing_Breaker: {
             /** @description Items, oldest first unless `order=desc`. */
-            items: {
-                /** @description True if a person has acknowledged the breaker since it opened. */
-                acknowledged: boolean;
-                /**
-                 * Format: date-time
-                 * @description Time of the acknowledgement.
-                 */
-                acknowledged_at?: string | null;
-                /** @description Name of the person or key that acknowledged it. */
-                acknowledged_by?: string | null;
-                /** @description Name of the agent. */
-                agent: string;
-                /**
-                 * Format: int32
-                 * @description Verified rejections in a row, by the shadow with the most.
-                 */
-                consecutive_rejections: number;
-                /**
-                 * Format: date-time
-                 * @description Time at which an open breaker becomes half open.
-                 */
-                half_open_at?: string | null;
-                /** @description Note of the acknowledgement. */
-                note?: string | null;
-                /** @description Reasons, in sentences. */
-                reasons: string[];
-                /**
-                 * @description Strictest recommendation of the shadows: `open` to hold the agent back, `half_open` to let it try, `closed` to
-                 *     let it work.
-                 */
-                recommendation: components["schemas"]["BreakerState"];
-                reset?: components["schemas"]["BreakerReset"] | null;
-                /** @description Breakers of the single shadows. */
-                shadows: components["schemas"]["ShadowBreaker"][];
-                /**
-                 * Format: date-time
-                 * @description Start of the present recommendation; null if the breaker was never other than closed.
-                 */
-                since?: string | null;
-                /**
-                 * Format: int32
-                 * @description Rejections of the same output, by the shadow with the most; 0 if no output was rejected twice. Such copies count
-                 *     once among the rejections in a row.
-                 */
-                stuck: number;
-                /**
-                 * Format: int32
-                 * @description Number of rejections in a row, or of the same output, that opens the breaker.
-                 */
-                threshold: number;
-            }[];
+            items: components["schemas"]["Breaker"][];
             /** @description Cursor of the next page; null when there is nothing more now. */
             next_cursor?: string | null;
             /** @description Cursor to poll with: no item is skipped or repeated. */
@@ -3804,45 +3846,7 @@ export interface components {
         /** @description Page of a list. */
         Listing_DeadLetter: {
             /** @description Items, oldest first unless `order=desc`. */
-            items: {
-                /**
-                 * Format: int32
-                 * @description Number of attempts.
-                 */
-                attempts: number;
-                /**
-                 * Format: date-time
-                 * @description When the message was stored.
-                 */
-                created_at: string;
-                /**
-                 * Format: date-time
-                 * @description When the delivery was given up.
-                 */
-                dead_at?: string | null;
-                /** @description The endpoint's name. */
-                endpoint: string;
-                /**
-                 * @description Id, for sending the delivery again.
-                 * @example whd_0197a3c1d2e47f00a1b2c3d4e5f60718
-                 */
-                id: string;
-                /** @description Why the last attempt failed. */
-                last_failure?: string | null;
-                /**
-                 * Format: int32
-                 * @description Last status that the endpoint answered with, if any.
-                 */
-                last_status?: number | null;
-                /** @description The message. */
-                payload: {
-                    [key: string]: unknown;
-                };
-                /** @description The message's type. */
-                type: string;
-                /** @description The message's `webhook-id`. */
-                webhook_id: string;
-            }[];
+            items: components["schemas"]["DeadLetter"][];
             /** @description Cursor of the next page; null when there is nothing more now. */
             next_cursor?: string | null;
             /** @description Cursor to poll with: no item is skipped or repeated. */
@@ -3851,30 +3855,7 @@ export interface components {
         /** @description Page of a list. */
         Listing_EventView: {
             /** @description Items, oldest first unless `order=desc`. */
-            items: (components["schemas"]["EventBody"] & {
-                /**
-                 * @description Event that has the same `id` by the sender but other content; it was stored first, while this one waited in a
-                 *     spool.
-                 */
-                conflicts_with?: string | null;
-                /** @description Disposition for each shadow that watches the event. */
-                dispositions: components["schemas"]["Disposition"][];
-                /** @description Id of the event. */
-                id: string;
-                /** @description Marks of the screening: secrets (redacted) and hidden characters (removed). */
-                marks: {
-                    [key: string]: unknown;
-                }[];
-                /**
-                 * Format: date-time
-                 * @description Time of receipt.
-                 */
-                received_at: string;
-                /** @description Reviews of the event, with the assessments of this event in `assessments`. */
-                reviews: components["schemas"]["Review"][];
-                /** @description Triggers of the event, each with its source. */
-                triggers: components["schemas"]["TriggerMark"][];
-            })[];
+            items: components["schemas"]["EventView"][];
             /** @description Cursor of the next page; null when there is nothing more now. */
             next_cursor?: string | null;
             /** @description Cursor to poll with: no item is skipped or repeated. */
@@ -3883,56 +3864,7 @@ export interface components {
         /** @description Page of a list. */
         Listing_Finding: {
             /** @description Items, oldest first unless `order=desc`. */
-            items: {
-                /** @description `given` if the finding is about what the agent was given, not about the agent's own work. */
-                about: components["schemas"]["FindingSubject"];
-                /** @description Category. */
-                category: string;
-                /** @description One or two sentences. */
-                description: string;
-                /** @description Event of the finding; if several events repeat it, the first. */
-                event_id: string;
-                evidence?: components["schemas"]["FindingEvidence"] | null;
-                /** @description Fingerprint that findings of the same fault share. */
-                fingerprint: string;
-                /** @description Finding id. */
-                id: string;
-                mode?: components["schemas"]["Mode"] | null;
-                /** @description Note of the judgement. */
-                note?: string | null;
-                /**
-                 * Format: int64
-                 * @description Events of this agent with this fingerprint up to then, repeats of this finding included. Findings of passive
-                 *     shadows are counted apart.
-                 */
-                occurrences: number;
-                /** @description Recommendation to the agent or its owner. */
-                recommendation: string;
-                /** @description Review that found it; null if a look of the built-in checks found it. */
-                review_id?: string | null;
-                /** @description The check's rule, or the model's checklist item. */
-                rule: string;
-                /** @description Severity. */
-                severity: components["schemas"]["Severity"];
-                /** @description The shadow. */
-                shadow: string;
-                /** @description `check` or `model`. */
-                source: string;
-                /** @description People's judgement: open, confirmed, `false_positive` or resolved. */
-                status: string;
-                /** @description The event's task. */
-                task_id?: string | null;
-                /**
-                 * Format: date-time
-                 * @description When the finding was made.
-                 */
-                timestamp: string;
-                trigger?: components["schemas"]["Trigger"] | null;
-                /** @description True if the evidence stands in the text, or a second call of the model agreed on what cannot be quoted. */
-                verified: boolean;
-                /** @description The watched agent. */
-                watched_agent: string;
-            }[];
+            items: components["schemas"]["Finding"][];
             /** @description Cursor of the next page; null when there is nothing more now. */
             next_cursor?: string | null;
             /** @description Cursor to poll with: no item is skipped or repeated. */
@@ -3941,45 +3873,7 @@ export interface components {
         /** @description Page of a list. */
         Listing_Observation: {
             /** @description Items, oldest first unless `order=desc`. */
-            items: {
-                assessment?: components["schemas"]["Assessment"] | null;
-                /**
-                 * Format: double
-                 * @description Cost of all its calls, in US dollars.
-                 */
-                cost_usd: number;
-                /** @description Events under review, or the event that was looked at. */
-                event_ids: string[];
-                /** @description Findings of the review or look. */
-                findings: components["schemas"]["ObservedFinding"][];
-                mode?: components["schemas"]["Mode"] | null;
-                /** @description Alias of the model. */
-                model?: string | null;
-                /** @description Recommended action. */
-                recommendation: string;
-                /** @description Id of the review; null for a look. */
-                review_id?: string | null;
-                reviewer?: components["schemas"]["Reviewer"] | null;
-                /**
-                 * Format: int32
-                 * @description Score by the model, 0-100.
-                 */
-                score?: number | null;
-                /** @description Name of the shadow. */
-                shadow: string;
-                /** @description Hash of the shadow's configuration. */
-                shadow_version: string;
-                /** @description Task of the events. */
-                task_id?: string | null;
-                /**
-                 * Format: date-time
-                 * @description Time of the conclusion.
-                 */
-                timestamp?: string | null;
-                trigger?: components["schemas"]["Trigger"] | null;
-                /** @description Name of the watched agent. */
-                watched_agent: string;
-            }[];
+            items: components["schemas"]["Observation"][];
             /** @description Cursor of the next page; null when there is nothing more now. */
             next_cursor?: string | null;
             /** @description Cursor to poll with: no item is skipped or repeated. */
@@ -3988,51 +3882,7 @@ export interface components {
         /** @description Page of a list. */
         Listing_Pattern: {
             /** @description Items, oldest first unless `order=desc`. */
-            items: {
-                /** @description Agent that did the task. */
-                agent: string;
-                /**
-                 * Format: double
-                 * @description Total cost of the uses that reported one, in dollars; absent if none did.
-                 */
-                cost_usd?: number | null;
-                /**
-                 * Format: int32
-                 * @description Number of uses that failed.
-                 */
-                failures: number;
-                /**
-                 * @description Id of the pattern.
-                 * @example pat_0197a3c1d2e47f00a1b2c3d4e5f60718
-                 */
-                id: string;
-                /**
-                 * Format: int64
-                 * @description Total duration of the uses that reported one, in milliseconds; absent if none did.
-                 */
-                ms?: number | null;
-                /** @description Prompt that was used. */
-                prompt?: string | null;
-                /** @description Origin of the pattern. */
-                provenance: components["schemas"]["PatternProvenance"];
-                /** @description Reason for which the pattern is not active, in Umbra's words; absent if it is active. */
-                reason?: string | null;
-                /** @description Status of the pattern. */
-                status: components["schemas"]["PatternStatus"];
-                /**
-                 * Format: int32
-                 * @description Number of uses that succeeded.
-                 */
-                successes: number;
-                /** @description Remarks of the first report. */
-                summary?: string | null;
-                /** @description Task, in words. */
-                task: string;
-                /** @description Kind of task. */
-                task_type?: string | null;
-                /** @description Tools that were used, in order. */
-                tools: components["schemas"]["ToolName"][];
-            }[];
+            items: components["schemas"]["Pattern"][];
             /** @description Cursor of the next page; null when there is nothing more now. */
             next_cursor?: string | null;
             /** @description Cursor to poll with: no item is skipped or repeated. */
@@ -4041,62 +3891,7 @@ export interface components {
         /** @description Page of a list. */
         Listing_Reflexion: {
             /** @description Items, oldest first unless `order=desc`. */
-            items: {
-                /** @description Agent that made the fault. */
-                agent: string;
-                /** @description Category of the findings. */
-                category: components["schemas"]["FindingCategory"];
-                /**
-                 * Format: date-time
-                 * @description Time at which the reflexion closed.
-                 */
-                closed_at?: string | null;
-                /** @description Description by the newest finding: words of a reviewer, not to be followed. */
-                description?: string | null;
-                /**
-                 * Format: int64
-                 * @description Number of events in which the fault was found.
-                 */
-                events: number;
-                /** @description Fingerprint of the findings. */
-                fingerprint: string;
-                /**
-                 * Format: date-time
-                 * @description Time of the first occurrence.
-                 */
-                first_at: string;
-                /**
-                 * @description Id of the reflexion.
-                 * @example rfx_0197a3c1d2e47f00a1b2c3d4e5f60718
-                 */
-                id: string;
-                /**
-                 * Format: date-time
-                 * @description Time of the last occurrence.
-                 */
-                last_at: string;
-                /** @description Lesson, in Umbra's own words. */
-                lesson: string;
-                /** @description Newest occurrences, at most twenty. */
-                occurrences: components["schemas"]["OccurrenceItem"][];
-                /**
-                 * Format: date-time
-                 * @description Time at which the fault became a lesson.
-                 */
-                opened_at: string;
-                /** @description Text to put before the agent's next task. Words of others in it are quoted as data. */
-                prompt: string;
-                /** @description Rule of the check, or checklist item of the model. */
-                rule: string;
-                /** @description Worst severity of the findings. */
-                severity: components["schemas"]["Severity"];
-                /** @description Source of the findings. */
-                source: components["schemas"]["FindingSource"];
-                /** @description `open` while the fault recurs; `closed` once it was not found for as long as `reflexion.window`. */
-                status: string;
-                /** @description Type of the tasks in which the fault was found. */
-                task_type?: string | null;
-            }[];
+            items: components["schemas"]["Reflexion"][];
             /** @description Cursor of the next page; null when there is nothing more now. */
             next_cursor?: string | null;
             /** @description Cursor to poll with: no item is skipped or repeated. */
@@ -4105,83 +3900,7 @@ export interface components {
         /** @description Page of a list. */
         Listing_Review: {
             /** @description Items, oldest first unless `order=desc`. */
-            items: {
-                /** @description The watched agent. */
-                agent: string;
-                assessment?: components["schemas"]["Assessment"] | null;
-                /**
-                 * @description Assessments of the events, once the review is done; `assessment` is the strictest of these. Empty for a task,
-                 *     which is judged as a whole.
-                 */
-                assessments: components["schemas"]["EventAssessment"][];
-                /**
-                 * Format: double
-                 * @description Cost of all calls so far, in US dollars, also of those without a result.
-                 */
-                cost_usd: number;
-                /**
-                 * Format: date-time
-                 * @description When the review was reserved.
-                 */
-                created_at: string;
-                decided_by?: components["schemas"]["DecidedBy"] | null;
-                /** @description Events under review; for a task, those that requested the review. */
-                events: string[];
-                /** @description The last failure, in words. */
-                failure?: string | null;
-                /** @description Findings of the review; only where one review is asked for. */
-                findings?: components["schemas"]["Finding"][] | null;
-                /**
-                 * Format: date-time
-                 * @description When the review ended.
-                 */
-                finished_at?: string | null;
-                /**
-                 * @description Review id.
-                 * @example rev_0197a3c1d2e47f00a1b2c3d4e5f60718
-                 */
-                id: string;
-                /**
-                 * Format: int64
-                 * @description Time from lease to result, in milliseconds.
-                 */
-                latency_ms?: number | null;
-                mode?: components["schemas"]["Mode"] | null;
-                /** @description The model's alias; null where the checks reviewed alone. */
-                model?: string | null;
-                /** @description Notes for readers: what was left out, why the review is inconclusive. */
-                notes: string[];
-                /**
-                 * Format: int32
-                 * @description Version of the prompt; null where no model was asked.
-                 */
-                prompt_version?: number | null;
-                reason?: components["schemas"]["SkipReason"] | null;
-                /** @description Recommendation to the agent or its owner. */
-                recommendation?: string | null;
-                reviewer?: components["schemas"]["Reviewer"] | null;
-                scope?: components["schemas"]["ReviewScope"] | null;
-                /**
-                 * Format: int32
-                 * @description The model's score, 0-100.
-                 */
-                score?: number | null;
-                /** @description The shadow. */
-                shadow: string;
-                /** @description Hash of the shadow's configuration under which the review runs. */
-                shadow_version: string;
-                /**
-                 * Format: date-time
-                 * @description When a worker first leased the review.
-                 */
-                started_at?: string | null;
-                state?: components["schemas"]["ReviewState"] | null;
-                /** @description The event's task. */
-                task_id?: string | null;
-                trigger?: components["schemas"]["Trigger"] | null;
-                /** @description Tokens of the calls behind the result. */
-                usage: components["schemas"]["TokenCount"];
-            }[];
+            items: components["schemas"]["Review"][];
             /** @description Cursor of the next page; null when there is nothing more now. */
             next_cursor?: string | null;
             /** @description Cursor to poll with: no item is skipped or repeated. */
@@ -4190,87 +3909,7 @@ export interface components {
         /** @description Page of a list. */
         Listing_Session: {
             /** @description Items, oldest first unless `order=desc`. */
-            items: {
-                /** @description Agent of the session. */
-                agent: string;
-                /** @description Calls that were made, with their results, in order: the source of patterns. The latest 64 at most. */
-                calls?: components["schemas"]["MadeCall"][];
-                /** @description Digest of all steps so far, in order. */
-                chain?: string | null;
-                /**
-                 * Format: date-time
-                 * @description Time at which the session ended.
-                 */
-                closed_at?: string | null;
-                /** @description Reason for the end: `closed` by the agent, or `idle`. */
-                closed_because?: string | null;
-                /**
-                 * @description Folder of the session's documents as files (`NAME.md` or `NAME.yaml`), relative to the server's workspace
-                 *     (`sidecar.workspace`). Absent if the documents are not files.
-                 * @example .umbra/ses_0197a3c1d2e47f00a1b2c3d4e5f60718
-                 */
-                files?: string | null;
-                /**
-                 * @description Id of the session.
-                 * @example ses_0197a3c1d2e47f00a1b2c3d4e5f60718
-                 */
-                id: string;
-                /**
-                 * Format: int32
-                 * @description Messages so far.
-                 */
-                messages: number;
-                /** @description Model that the agent runs on, if known. */
-                model?: string | null;
-                /** @description Current modes of the agent, the outermost first. */
-                modes: string[];
-                /** @description Notes of people that wait for the next turn or message. */
-                notes?: string[];
-                /**
-                 * @description Notices about the document files that wait for the next turn or message: the latest 16, and before them the
-                 *     number of omitted ones.
-                 */
-                notices?: string[];
-                /**
-                 * Format: int32
-                 * @description Number of omitted notices.
-                 */
-                notices_left_out?: number;
-                /** @description Services of the sidecar in this session. */
-                objectives: components["schemas"]["Objective"][];
-                /**
-                 * Format: date-time
-                 * @description Time at which the session began.
-                 */
-                opened_at: string;
-                outcome?: components["schemas"]["PatternOutcome"] | null;
-                /** @description Current route of the agent. */
-                route?: string | null;
-                /** @description Counts of the guardrail's verdicts so far. */
-                rulings: components["schemas"]["Tally"];
-                /**
-                 * Format: date-time
-                 * @description Time of the last use.
-                 */
-                seen_at: string;
-                /** @description State of the session. */
-                state: components["schemas"]["SessionState"];
-                /** @description Labels that rules put on the session. */
-                taints: string[];
-                /** @description Task, in words. */
-                task?: string | null;
-                /** @description Id of the task, as events carry it. */
-                task_id?: string | null;
-                /** @description Number of tools shown at the beginning. */
-                tools: number;
-                /** @description Digest of the set of tools; absent if there are none. */
-                tools_digest?: string | null;
-                /**
-                 * Format: int32
-                 * @description Turns so far.
-                 */
-                turns: number;
-            }[];
+            items: components["schemas"]["Session"][];
             /** @description Cursor of the next page; null when there is nothing more now. */
             next_cursor?: string | null;
             /** @description Cursor to poll with: no item is skipped or repeated. */
@@ -4279,57 +3918,16 @@ export interface components {
         /** @description Page of a list. */
         Listing_TrajectorySummary: {
             /** @description Items, oldest first unless `order=desc`. */
-            items: {
-                /** @description Agents of the task, in order of their first event. */
-                agents: string[];
-                assessment?: components["schemas"]["Assessment"] | null;
-                /** @description Numbers of steps that were judged, checked and left out. */
-                coverage: components["schemas"]["Coverage"];
-                /**
-                 * Format: int64
-                 * @description Number of events.
-                 */
-                events: number;
-                /**
-                 * Format: date-time
-                 * @description Time of receipt of the first event.
-                 */
-                first_at: string;
-                /**
-                 * Format: date-time
-                 * @description Time of receipt of the last event.
-                 */
-                last_at: string;
-                /**
-                 * Format: int64
-                 * @description Number of reviews of its events.
-                 */
-                reviews: number;
-                /** @description Id of the task. */
-                task_id: string;
-            }[];
+            items: components["schemas"]["TrajectorySummary"][];
             /** @description Cursor of the next page; null when there is nothing more now. */
             next_cursor?: string | null;
             /** @description Cursor to poll with: no item is skipped or repeated. */
             resume_cursor: string;
         };
         /** @description Page of a list. */
-        Listing_VersionView: {
+        Listing_Version: {
             /** @description Items, oldest first unless `order=desc`. */
-            items: {
-                /**
-                 * Format: date-time
-                 * @description Time of the change.
-                 */
-                at: string;
-                /** @description Record of the change: author, requested edits, and the difference. */
-                entry: components["schemas"]["Entry"];
-                /**
-                 * Format: int32
-                 * @description Number of the version, counted from 1.
-                 */
-                version: number;
-            }[];
+            items: components["schemas"]["Version"][];
             /** @description Cursor of the next page; null when there is nothing more now. */
             next_cursor?: string | null;
             /** @description Cursor to poll with: no item is skipped or repeated. */
@@ -4439,6 +4037,30 @@ export interface components {
             /** @description Missing parts, and other remarks. */
             warnings: string[];
         };
+        /** @description Message, with the calls that were made and their results. */
+        MessageRequest: {
+            /** @description Text of the message. */
+            content?: string | null;
+            /**
+             * Format: int64
+             * @description Longest wait of the caller, in milliseconds. Rules without a model take at most the setting `sidecar.deadline`;
+             *     rules in words may take longer, up to this. With 0, the answer comes from memory.
+             */
+            deadline_ms?: number | null;
+            /** @description Modes that the agent is in from now on. */
+            modes?: string[] | null;
+            /** @description Results of those calls. */
+            results?: components["schemas"]["SidecarResult"][] | null;
+            /**
+             * @description `user`, `assistant`, `tool` or `system`.
+             * @example assistant
+             */
+            role: string;
+            /** @description Route that the agent is on from now on. */
+            route?: string | null;
+            /** @description Calls that were made. */
+            tool_calls?: components["schemas"]["SidecarCall"][] | null;
+        };
         /** @description A new key. It is shown this once. */
         MintedKey: {
             /** @description Public name of the key. */
@@ -4488,8 +4110,8 @@ export interface components {
              * @example 840
              */
             duration_ms?: number | null;
-            /** @description Input of the agent: text, or any JSON, which is kept as its text. */
-            input?: string | null;
+            /** @description Input of the agent: text; other JSON is kept as its text. */
+            input?: unknown;
             /** @description Any data of the sender. */
             metadata?: {
                 [key: string]: unknown;
@@ -4500,10 +4122,10 @@ export interface components {
              */
             occurred_at?: string | null;
             /**
-             * @description Output of the agent: text, or any JSON, which is kept as its text.
+             * @description Output of the agent: text; other JSON is kept as its text.
              * @example Deployed. The key is in config.py.
              */
-            output?: string | null;
+            output?: unknown;
             /** @description Session of the agent. */
             session_id?: string | null;
             /** @description Status at the end of the action: `ok`, `error`, … */
@@ -4527,7 +4149,7 @@ export interface components {
             /** @description Kind of task. */
             task_type?: string | null;
             tokens?: components["schemas"]["TokenCount"] | null;
-            tool?: components["schemas"]["ToolCall"] | null;
+            tool?: components["schemas"]["NewToolCall"] | null;
         } & {
             /**
              * @description Your own id of the event: the idempotency key, kept 72 h. The same id with other content is refused.
@@ -4577,6 +4199,26 @@ export interface components {
             /** @description Tools that were used, in order. A string is the name of a tool as well. */
             tools?: components["schemas"]["ToolName"][];
         };
+        /** @description A tool call. */
+        NewToolCall: {
+            /** @description Arguments, any JSON. */
+            args?: unknown;
+            /** @description Error: text; other JSON is kept as its text. */
+            error?: unknown;
+            /**
+             * Format: int64
+             * @description Exit code of the program that the tool ran; any but 0 is a failure.
+             * @example 0
+             */
+            exit_code?: number | null;
+            /**
+             * @description Name of the tool.
+             * @example write_file
+             */
+            name: string;
+            /** @description Result: text; other JSON is kept as its text. */
+            result?: unknown;
+        };
         /** @description A person's note for an agent. */
         NoteRequest: {
             /** @description Text for the agent. */
@@ -4587,6 +4229,46 @@ export interface components {
          * @enum {string}
          */
         Objective: "tool_selection" | "todo_enforcement" | "guardrail" | "pattern_capture";
+        /** @description Finished review, or a look of the built-in checks that found something, in the shape of the observations log. */
+        Observation: {
+            assessment?: components["schemas"]["Assessment"] | null;
+            /**
+             * Format: double
+             * @description Cost of all its calls, in US dollars.
+             */
+            cost_usd: number;
+            /** @description Events under review, or the event that was looked at. */
+            event_ids: string[];
+            /** @description Findings of the review or look. */
+            findings: components["schemas"]["ObservedFinding"][];
+            mode?: components["schemas"]["Mode"] | null;
+            /** @description Alias of the model. */
+            model?: string | null;
+            /** @description Recommended action. */
+            recommendation: string;
+            /** @description Id of the review; null for a look. */
+            review_id?: string | null;
+            reviewer?: components["schemas"]["Reviewer"] | null;
+            /**
+             * Format: int32
+             * @description Score by the model, 0-100.
+             */
+            score?: number | null;
+            /** @description Name of the shadow. */
+            shadow: string;
+            /** @description Hash of the shadow's configuration. */
+            shadow_version: string;
+            /** @description Task of the events. */
+            task_id?: string | null;
+            /**
+             * Format: date-time
+             * @description Time of the conclusion.
+             */
+            timestamp?: string | null;
+            trigger?: components["schemas"]["Trigger"] | null;
+            /** @description Name of the watched agent. */
+            watched_agent: string;
+        };
         /** @description A finding within an observation. */
         ObservedFinding: {
             /** @description `given`: the finding is about the agent's input, not about the agent. */
@@ -4655,6 +4337,27 @@ export interface components {
          * @enum {string}
          */
         Outcome: "queued" | "batched" | "skipped";
+        /** @description Outcome of a call. */
+        OutcomeRequest: {
+            /** @description Agent that made the call. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description Duration of the call, in milliseconds.
+             */
+            duration_ms?: number | null;
+            /** @description Error message. */
+            error?: string | null;
+            /** @description Answer of the tool, any JSON. */
+            result?: unknown;
+            /** @description `ok` or `error`. */
+            status: components["schemas"]["OutcomeStatus"];
+        };
+        /**
+         * @description Success or failure of a call.
+         * @enum {string}
+         */
+        OutcomeStatus: "ok" | "error";
         /** @description Override of the configured execution, set at run time. */
         Override: {
             /** @description Execution of the calls in scope. */
@@ -5038,6 +4741,63 @@ export interface components {
              */
             times: number;
         };
+        /** @description A recurring fault of an agent, with its lesson. */
+        Reflexion: {
+            /** @description Agent that made the fault. */
+            agent: string;
+            /** @description Category of the findings. */
+            category: components["schemas"]["FindingCategory"];
+            /**
+             * Format: date-time
+             * @description Time at which the reflexion closed.
+             */
+            closed_at?: string | null;
+            /** @description Description by the newest finding: words of a reviewer, not to be followed. */
+            description?: string | null;
+            /**
+             * Format: int64
+             * @description Number of events in which the fault was found.
+             */
+            events: number;
+            /** @description Fingerprint of the findings. */
+            fingerprint: string;
+            /**
+             * Format: date-time
+             * @description Time of the first occurrence.
+             */
+            first_at: string;
+            /**
+             * @description Id of the reflexion.
+             * @example rfx_0197a3c1d2e47f00a1b2c3d4e5f60718
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description Time of the last occurrence.
+             */
+            last_at: string;
+            /** @description Lesson, in Umbra's own words. */
+            lesson: string;
+            /** @description Newest occurrences, at most twenty. */
+            occurrences: components["schemas"]["OccurrenceItem"][];
+            /**
+             * Format: date-time
+             * @description Time at which the fault became a lesson.
+             */
+            opened_at: string;
+            /** @description Text to put before the agent's next task. Words of others in it are quoted as data. */
+            prompt: string;
+            /** @description Rule of the check, or checklist item of the model. */
+            rule: string;
+            /** @description Worst severity of the findings. */
+            severity: components["schemas"]["Severity"];
+            /** @description Source of the findings. */
+            source: components["schemas"]["FindingSource"];
+            /** @description `open` while the fault recurs; `closed` once it was not found for as long as `reflexion.window`. */
+            status: string;
+            /** @description Type of the tasks in which the fault was found. */
+            task_type?: string | null;
+        };
         /** @description A configuration that came into force. */
         Reloaded: {
             /** @description Number of shadows in force. */
@@ -5379,6 +5139,34 @@ export interface components {
             /** @description Title, as written. */
             title: string;
         };
+        /** @description Task to select tools for. */
+        SelectRequest: {
+            /** @description Agent, where there is no session. */
+            agent?: string | null;
+            /** @description Tools that are always included, if they may be offered. */
+            always_include?: components["schemas"]["ToolRef"][] | null;
+            /**
+             * Format: int64
+             * @description Longest wait of the caller, in milliseconds. Rules without a model take at most the setting `sidecar.deadline`;
+             *     rules in words may take longer, up to this. With 0, the answer comes from memory.
+             */
+            deadline_ms?: number | null;
+            /**
+             * Format: int64
+             * @description Most tools in the answer; ten unless given. Where fewer fit, the list is filled up with others.
+             */
+            limit?: number | null;
+            /** @description Modes that the agent is in. */
+            modes?: string[] | null;
+            /** @description Task, in words; the session's task unless given. */
+            query?: string | null;
+            /** @description Route that the agent is on. */
+            route?: string | null;
+            /** @description Session whose tools and rules count. */
+            session?: string | null;
+            /** @description Tools to choose from, as in `tools/list`; the session's unless given. */
+            tools?: components["schemas"]["ToolDefinition"][] | null;
+        };
         /** @description Answer to a request for tools alone. */
         Selected: components["schemas"]["ToolChoice"] & {
             /** @description True if part of the answer is missing. */
@@ -5469,6 +5257,42 @@ export interface components {
              * @description Turns so far.
              */
             turns: number;
+        };
+        /** @description Session to begin. */
+        SessionRequest: {
+            /** @description Agent of the session. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description Longest wait of the caller, in milliseconds; five seconds by default, since many tools are read.
+             */
+            deadline_ms?: number | null;
+            /** @description Documents by name: a text, or `{"format": "markdown" or "yaml", "text": …}`. */
+            documents?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description Folder of the server's workspace (`sidecar.workspace`) in which the documents are files, such as `apps/site`; it
+             *     must exist. By default the workspace itself.
+             */
+            folder?: string | null;
+            /** @description Model that the agent runs on, stored with the session. */
+            model?: string | null;
+            /** @description Modes that the agent is in, the outermost first. */
+            modes?: string[] | null;
+            /** @description Parts of the sidecar that serve the session; all unless given. */
+            objectives?: components["schemas"]["Objective"][] | null;
+            /** @description Route that the agent is on. */
+            route?: string | null;
+            /** @description Task, in words: tools and patterns are found by it. */
+            task?: string | null;
+            /** @description Task id of the agent's events. */
+            task_id?: string | null;
+            /**
+             * @description Tools that the agent may be shown, as in `tools/list` of the Model Context Protocol, each with the name of its
+             *     server.
+             */
+            tools?: components["schemas"]["ToolDefinition"][] | null;
         };
         /**
          * @description State of a session.
@@ -5922,7 +5746,7 @@ export interface components {
         ToolCall: {
             /** @description Arguments, any JSON. */
             args?: unknown;
-            /** @description Error: text, or any JSON, which is kept as its text. */
+            /** @description Error: text; other JSON is kept as its text. */
             error?: string | null;
             /**
              * Format: int64
@@ -5935,7 +5759,7 @@ export interface components {
              * @example write_file
              */
             name: string;
-            /** @description Result: text, or any JSON, which is kept as its text. */
+            /** @description Result: text; other JSON is kept as its text. */
             result?: string | null;
         };
         /** @description Tools that fit a task. */
@@ -5963,8 +5787,14 @@ export interface components {
             } | null;
             /** @description Name of the tool on its server. */
             name: string;
+            /** @description JSON Schema of the result; not used. */
+            outputSchema?: {
+                [key: string]: unknown;
+            } | null;
             /** @description Server that offers the tool. */
             server?: string | null;
+            /** @description Title for people; not used. */
+            title?: string | null;
         };
         /** @description Name of a tool. Shown as `server.name`, or as the name alone if no server is known. */
         ToolName: {
@@ -6028,6 +5858,36 @@ export interface components {
              */
             started_at: string;
         };
+        /** @description Summary of a task. */
+        TrajectorySummary: {
+            /** @description Agents of the task, in order of their first event. */
+            agents: string[];
+            assessment?: components["schemas"]["Assessment"] | null;
+            /** @description Numbers of steps that were judged, checked and left out. */
+            coverage: components["schemas"]["Coverage"];
+            /**
+             * Format: int64
+             * @description Number of events.
+             */
+            events: number;
+            /**
+             * Format: date-time
+             * @description Time of receipt of the first event.
+             */
+            first_at: string;
+            /**
+             * Format: date-time
+             * @description Time of receipt of the last event.
+             */
+            last_at: string;
+            /**
+             * Format: int64
+             * @description Number of reviews of its events.
+             */
+            reviews: number;
+            /** @description Id of the task. */
+            task_id: string;
+        };
         /**
          * @description Kind of an action.
          * @enum {string}
@@ -6088,6 +5948,30 @@ export interface components {
             turn: number;
             /** @description Missing parts, and other remarks. */
             warnings: string[];
+        };
+        /** @description Next step of an agent. */
+        TurnRequest: {
+            /** @description Tools that are always included, if they may be offered. */
+            always_include?: components["schemas"]["ToolRef"][] | null;
+            /**
+             * Format: int64
+             * @description Longest wait of the caller, in milliseconds. Rules without a model take at most the setting `sidecar.deadline`;
+             *     rules in words may take longer, up to this. With 0, the answer comes from memory.
+             */
+            deadline_ms?: number | null;
+            /** @description Aim of the step, in words; the session's task unless given. */
+            intent?: string | null;
+            /**
+             * Format: int64
+             * @description Most tools in the answer; ten unless given. Where fewer fit, the list is filled up with others.
+             */
+            limit?: number | null;
+            /** @description Modes that the agent is in from now on. */
+            modes?: string[] | null;
+            /** @description Calls that the agent is about to make. */
+            planned_calls?: components["schemas"]["SidecarCall"][] | null;
+            /** @description Route that the agent is on from now on. */
+            route?: string | null;
         };
         /** @description Calls of a tool by an agent that were answered by a stub or refused, and ran all the same by their outcomes. */
         UnexpectedCalls: {
@@ -6172,6 +6056,21 @@ export interface components {
          * @enum {string}
          */
         VerdictState: "accepted" | "rejected" | "pending" | "not_reviewed";
+        /** @description Version of a document. */
+        Version: {
+            /**
+             * Format: date-time
+             * @description Time of the change.
+             */
+            at: string;
+            /** @description Record of the change: author, requested edits, and the difference. */
+            entry: components["schemas"]["Entry"];
+            /**
+             * Format: int32
+             * @description Number of the version, counted from 1.
+             */
+            version: number;
+        };
         /** @description Precision of a version of a shadow. */
         VersionPrecision: {
             /**
@@ -8461,24 +8360,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** @description Agent that made the call. */
-                    agent: string;
-                    /**
-                     * Format: int64
-                     * @description Duration of the call, in milliseconds.
-                     */
-                    duration_ms?: number | null;
-                    /** @description Error message. */
-                    error?: string | null;
-                    /** @description Answer of the tool, any JSON. */
-                    result?: unknown;
-                    /**
-                     * @description `ok` or `error`.
-                     * @example ok
-                     */
-                    status: string;
-                };
+                "application/json": components["schemas"]["OutcomeRequest"];
             };
         };
         responses: {
@@ -8962,71 +8844,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** @description Agent that makes the call. */
-                    agent: string;
-                    /** @description Arguments of the call. */
-                    arguments?: {
-                        [key: string]: unknown;
-                    } | null;
-                    /**
-                     * @description The caller's own id of the call. Sent again, it gets the same decision, but the call does not run again once its
-                     *     outcome is stored or calls no longer run. Use a new id for each call, and the same one only to ask again after a
-                     *     lost answer.
-                     */
-                    call_id: string;
-                    /**
-                     * Format: int64
-                     * @description Longest wait of the caller, in milliseconds; at most the setting `boundary.deadline`.
-                     */
-                    deadline_ms?: number | null;
-                    /**
-                     * @description Effect of the tool: `read`, `write` or `destructive`. A key with the scope `declare`, or any caller of a server
-                     *     without keys, is believed, unless a contract or an operator's `effects` says otherwise. From other callers it
-                     *     counts only where it is graver than the known effect.
-                     * @example read
-                     */
-                    declared_effect?: string | null;
-                    /**
-                     * @description True if the client made up the name of the run, one for each process. Such a run, like one that is a session,
-                     *     ends when shadow is lifted. A run with a chosen name that began in shadow stays there until it is ended.
-                     */
-                    default_run?: boolean | null;
-                    /** @description True if stubs of the run sometimes return the faults that contracts name; the first call of the run sets it. */
-                    faults?: boolean | null;
-                    /** @description Modes that the agent is in, for rules; the outermost first. */
-                    modes?: string[] | null;
-                    /** @description Run that started this one: calls that are in shadow there are in shadow here. */
-                    parent_run?: string | null;
-                    /** @description Route that the agent works on, for rules. */
-                    route?: string | null;
-                    /** @description Run of the call: stubs of a run share their state. Without it, the session is the run. */
-                    run?: string | null;
-                    /** @description Seed that makes the stubs of a run repeatable; the first call of the run sets it. */
-                    seed?: string | null;
-                    /** @description Session of the call. */
-                    session?: string | null;
-                    /**
-                     * @description Result of a stub where no contract gives one, `{"result": ...}` with any JSON; used in shadow only. It goes
-                     *     before samples of schemas and recorded results.
-                     * @example {
-                     *       "result": {
-                     *         "status": "sent"
-                     *       }
-                     *     }
-                     */
-                    stub_fallback?: {
-                        [key: string]: unknown;
-                    } | null;
-                    /** @description Result that a stub must return, any JSON; used in shadow only. */
-                    stub_override?: unknown;
-                    /** @description Tool to be called. */
-                    tool: components["schemas"]["Tool"];
-                    /** @description W3C trace context (`00-<32 hex digits>-<16>-<2>`), kept in the audit; any other text is ignored. */
-                    traceparent?: string | null;
-                    /** @description Ways to write that the session has and that cannot be intercepted: the session is refused shadow. */
-                    uninterceptable?: string[] | null;
-                };
+                "application/json": components["schemas"]["DecideRequest"];
             };
         };
         responses: {
@@ -9297,77 +9115,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /**
-                     * @description Name of the watched agent.
-                     * @example writer-agent
-                     */
-                    agent: string;
-                    /**
-                     * Format: int32
-                     * @description Number of the attempt at the same output, from 1.
-                     */
-                    attempt?: number | null;
-                    /**
-                     * Format: double
-                     * @description Cost of this action, in US dollars.
-                     */
-                    cost_usd?: number | null;
-                    /**
-                     * Format: int64
-                     * @description Duration of the action, in milliseconds.
-                     * @example 840
-                     */
-                    duration_ms?: number | null;
-                    /** @description Input of the agent: text, or any JSON, which is kept as its text. */
-                    input?: string | null;
-                    /** @description Any data of the sender. */
-                    metadata?: {
-                        [key: string]: unknown;
-                    } | null;
-                    /**
-                     * Format: date-time
-                     * @description Start of the action, by the sender's clock.
-                     */
-                    occurred_at?: string | null;
-                    /**
-                     * @description Output of the agent: text, or any JSON, which is kept as its text.
-                     * @example Deployed. The key is in config.py.
-                     */
-                    output?: string | null;
-                    /** @description Session of the agent. */
-                    session_id?: string | null;
-                    /** @description Status at the end of the action: `ok`, `error`, … */
-                    status?: string | null;
-                    /** @description Reason why the model stopped: `stop`, `length`, … */
-                    stop_reason?: string | null;
-                    /** @description Event whose output this one replaces. */
-                    supersedes?: string | null;
-                    /** @description Instruction that the agent was given. */
-                    task?: string | null;
-                    /**
-                     * Format: double
-                     * @description Cost of the whole task so far, in US dollars.
-                     */
-                    task_cost_usd?: number | null;
-                    /**
-                     * @description Piece of work that the event belongs to.
-                     * @example t-1
-                     */
-                    task_id?: string | null;
-                    /** @description Kind of task. */
-                    task_type?: string | null;
-                    tokens?: components["schemas"]["TokenCount"] | null;
-                    tool?: components["schemas"]["ToolCall"] | null;
-                } & {
-                    /**
-                     * @description Your own id of the event: the idempotency key, kept 72 h. The same id with other content is refused.
-                     * @example run-17-step-4
-                     */
-                    id?: string | null;
-                    /** @description Kinds of action that the event shows; Umbra adds those that it detects. */
-                    triggers?: components["schemas"]["DeclaredTrigger"][] | null;
-                };
+                "application/json": components["schemas"]["NewEvent"];
             };
         };
         responses: {
@@ -10751,24 +10499,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** @description Agent, where there is no session. */
-                    agent?: string | null;
-                    call?: components["schemas"]["SidecarCall"] | null;
-                    /**
-                     * Format: int64
-                     * @description Longest wait of the caller, in milliseconds. Rules without a model take at most the setting `sidecar.deadline`;
-                     *     rules in words may take longer, up to this. With 0, the answer comes from memory.
-                     */
-                    deadline_ms?: number | null;
-                    message?: components["schemas"]["GuardedWords"] | null;
-                    /** @description Modes that the agent is in. */
-                    modes?: string[] | null;
-                    /** @description Route that the agent is on. */
-                    route?: string | null;
-                    /** @description Session of the message or call: its labels and documents count. */
-                    session?: string | null;
-                };
+                "application/json": components["schemas"]["GuardRequest"];
             };
         };
         responses: {
@@ -10962,24 +10693,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /**
-                     * @description Name of the event, as the host gives it.
-                     * @example PreToolUse
-                     */
-                    hook_event_name?: string | null;
-                    /** @description The host's id of the session. */
-                    session_id?: string | null;
-                    /** @description Arguments of the tool. */
-                    tool_input?: {
-                        [key: string]: unknown;
-                    } | null;
-                    /**
-                     * @description Name of the tool.
-                     * @example Bash
-                     */
-                    tool_name?: string | null;
-                };
+                "application/json": components["schemas"]["HookPayload"];
             };
         };
         responses: {
@@ -12612,41 +12326,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** @description Agent of the session. */
-                    agent: string;
-                    /**
-                     * Format: int64
-                     * @description Longest wait of the caller, in milliseconds; five seconds by default, since many tools are read.
-                     */
-                    deadline_ms?: number | null;
-                    /** @description Documents by name: a text, or `{"format": "markdown" or "yaml", "text": …}`. */
-                    documents?: {
-                        [key: string]: unknown;
-                    } | null;
-                    /**
-                     * @description Folder of the server's workspace (`sidecar.workspace`) in which the documents are files, such as `apps/site`; it
-                     *     must exist. By default the workspace itself.
-                     */
-                    folder?: string | null;
-                    /** @description Model that the agent runs on, stored with the session. */
-                    model?: string | null;
-                    /** @description Modes that the agent is in, the outermost first. */
-                    modes?: string[] | null;
-                    /** @description Parts of the sidecar that serve the session; all unless given. */
-                    objectives?: components["schemas"]["Objective"][] | null;
-                    /** @description Route that the agent is on. */
-                    route?: string | null;
-                    /** @description Task, in words: tools and patterns are found by it. */
-                    task?: string | null;
-                    /** @description Task id of the agent's events. */
-                    task_id?: string | null;
-                    /**
-                     * @description Tools that the agent may be shown, as in `tools/list` of the Model Context Protocol, each with the name of its
-                     *     server.
-                     */
-                    tools?: components["schemas"]["ToolDefinition"][] | null;
-                };
+                "application/json": components["schemas"]["SessionRequest"];
             };
         };
         responses: {
@@ -12843,9 +12523,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": {
-                    outcome?: components["schemas"]["PatternOutcome"] | null;
-                } | null;
+                "application/json": components["schemas"]["CloseRequest"] | null;
             };
         };
         responses: {
@@ -13325,7 +13003,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Listing_VersionView"];
+                    "application/json": components["schemas"]["Listing_Version"];
                 };
             };
             /** @description The request has invalid parts; `errors` lists them */
@@ -13476,29 +13154,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** @description Text of the message. */
-                    content?: string | null;
-                    /**
-                     * Format: int64
-                     * @description Longest wait of the caller, in milliseconds. Rules without a model take at most the setting `sidecar.deadline`;
-                     *     rules in words may take longer, up to this. With 0, the answer comes from memory.
-                     */
-                    deadline_ms?: number | null;
-                    /** @description Modes that the agent is in from now on. */
-                    modes?: string[] | null;
-                    /** @description Results of those calls. */
-                    results?: components["schemas"]["SidecarResult"][] | null;
-                    /**
-                     * @description `user`, `assistant`, `tool` or `system`.
-                     * @example assistant
-                     */
-                    role: string;
-                    /** @description Route that the agent is on from now on. */
-                    route?: string | null;
-                    /** @description Calls that were made. */
-                    tool_calls?: components["schemas"]["SidecarCall"][] | null;
-                };
+                "application/json": components["schemas"]["MessageRequest"];
             };
         };
         responses: {
@@ -13809,29 +13465,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** @description Tools that are always included, if they may be offered. */
-                    always_include?: components["schemas"]["ToolRef"][] | null;
-                    /**
-                     * Format: int64
-                     * @description Longest wait of the caller, in milliseconds. Rules without a model take at most the setting `sidecar.deadline`;
-                     *     rules in words may take longer, up to this. With 0, the answer comes from memory.
-                     */
-                    deadline_ms?: number | null;
-                    /** @description Aim of the step, in words; the session's task unless given. */
-                    intent?: string | null;
-                    /**
-                     * Format: int64
-                     * @description Most tools in the answer; ten unless given. Where fewer fit, the list is filled up with others.
-                     */
-                    limit?: number | null;
-                    /** @description Modes that the agent is in from now on. */
-                    modes?: string[] | null;
-                    /** @description Calls that the agent is about to make. */
-                    planned_calls?: components["schemas"]["SidecarCall"][] | null;
-                    /** @description Route that the agent is on from now on. */
-                    route?: string | null;
-                };
+                "application/json": components["schemas"]["TurnRequest"];
             };
         };
         responses: {
@@ -14228,33 +13862,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** @description Agent, where there is no session. */
-                    agent?: string | null;
-                    /** @description Tools that are always included, if they may be offered. */
-                    always_include?: components["schemas"]["ToolRef"][] | null;
-                    /**
-                     * Format: int64
-                     * @description Longest wait of the caller, in milliseconds. Rules without a model take at most the setting `sidecar.deadline`;
-                     *     rules in words may take longer, up to this. With 0, the answer comes from memory.
-                     */
-                    deadline_ms?: number | null;
-                    /**
-                     * Format: int64
-                     * @description Most tools in the answer; ten unless given. Where fewer fit, the list is filled up with others.
-                     */
-                    limit?: number | null;
-                    /** @description Modes that the agent is in. */
-                    modes?: string[] | null;
-                    /** @description Task, in words; the session's task unless given. */
-                    query?: string | null;
-                    /** @description Route that the agent is on. */
-                    route?: string | null;
-                    /** @description Session whose tools and rules count. */
-                    session?: string | null;
-                    /** @description Tools to choose from, as in `tools/list`; the session's unless given. */
-                    tools?: components["schemas"]["ToolDefinition"][] | null;
-                };
+                "application/json": components["schemas"]["SelectRequest"];
             };
         };
         responses: {

@@ -4,11 +4,6 @@ import type { components, paths } from "./schema.js";
 import type { CallLike, DefinitionLike, ResultLike } from "./tool_forms.js";
 
 type Schemas = components["schemas"];
-type Body<P extends keyof paths> = paths[P] extends {
-  post: { requestBody: { content: { "application/json": infer B } } };
-}
-  ? B
-  : never;
 type Query<P extends keyof paths> = paths[P] extends { get: { parameters: { query?: infer Q } } }
   ? NonNullable<Q>
   : never;
@@ -32,7 +27,7 @@ export type Trajectory = Schemas["Trajectory"];
 export type Breaker = Schemas["Breaker"];
 export type AcknowledgedBreaker = Schemas["Acknowledged"];
 export type Acknowledgement = Schemas["Acknowledgement"];
-export type Reflexion = Schemas["Listing_Reflexion"]["items"][number];
+export type Reflexion = Schemas["Reflexion"];
 export type EventFilters = Filters<"/v1/events">;
 export type FindingFilters = Omit<Filters<"/v1/findings">, "format">;
 export type FindingStreamFilters = Omit<Query<"/v1/findings/stream">, "last_event_id">;
@@ -40,9 +35,9 @@ export type BreakerFilters = Filters<"/v1/breakers">;
 export type ReflexionFilters = Filters<"/v1/reflexions">;
 
 export type Effect = Schemas["Effect"];
-export type DecideBody = Body<"/v1/decide">;
+export type DecideBody = Schemas["DecideRequest"];
 export type Decision = Schemas["Answer"];
-export type CallOutcome = Body<"/v1/calls/{call_id}/outcome">;
+export type CallOutcome = Schemas["OutcomeRequest"];
 export type ToolAnnotations = Schemas["ToolAnnotations"];
 export type ToolDescription = Schemas["Tool"];
 export type Approval = Schemas["Approval"];
@@ -55,7 +50,7 @@ export type EndedRuns = Schemas["RunsEnded"];
 
 /** Session to begin; `agent`, `route` and `modes` default to those of the client and the context. */
 export type SessionAttachment = Omit<
-  Body<"/v1/sessions">,
+  Schemas["SessionRequest"],
   "agent" | "deadline_ms" | "documents" | "modes" | "tools"
 > & {
   agent?: string;
@@ -67,12 +62,12 @@ export type SessionAttachment = Omit<
 export type Attachment = Schemas["Attachment"];
 export type SessionState = Schemas["Session"];
 export type SessionSummary = Schemas["Summary"];
-export type TurnRequest = Omit<Body<"/v1/sessions/{id}/turns">, "deadline_ms" | "planned_calls"> & {
+export type TurnRequest = Omit<Schemas["TurnRequest"], "deadline_ms" | "planned_calls"> & {
   planned_calls?: readonly CallLike[];
 };
 export type Turn = Schemas["TurnAnswer"];
 export type MessageRequest = Omit<
-  Body<"/v1/sessions/{id}/messages">,
+  Schemas["MessageRequest"],
   "deadline_ms" | "role" | "tool_calls" | "results"
 > & {
   tool_calls?: readonly CallLike[];
@@ -81,7 +76,7 @@ export type MessageRequest = Omit<
   role?: "user" | "assistant" | "tool" | "system";
 };
 export type MessageAnswer = Schemas["MessageAnswer"];
-export type GuardRequest = Omit<Body<"/v1/guard">, "agent" | "session" | "deadline_ms" | "call"> & { call?: CallLike };
+export type GuardRequest = Omit<Schemas["GuardRequest"], "agent" | "session" | "deadline_ms" | "call"> & { call?: CallLike };
 /** The verdict on one call or message. */
 export type GuardAnswer = Schemas["GuardAnswer"] & {
   /** True if the call was so long that the server did not judge it: no rule was asked. */
@@ -92,14 +87,14 @@ export type ToolRef = Schemas["ToolRef"];
 export type ToolDefinition = Schemas["ToolDefinition"];
 export type SidecarCall = Schemas["SidecarCall"];
 export type SidecarResult = Schemas["SidecarResult"];
-export type SelectRequest = Pick<Body<"/v1/tools/select">, "query" | "limit" | "always_include">;
+export type SelectRequest = Pick<Schemas["SelectRequest"], "query" | "limit" | "always_include">;
 export type Selection = Schemas["Selected"];
 export type DocumentDue = Schemas["DocumentDue"];
 export type DocumentEdit = Schemas["Edit"];
 export type DocumentSection = Schemas["Section"];
 export type DocumentView = Schemas["DocumentView"];
 export type DocumentFormat = Schemas["Format"];
-export type DocumentVersion = Schemas["Listing_VersionView"]["items"][number];
+export type DocumentVersion = Schemas["Version"];
 export type Pattern = Schemas["Pattern"];
 export type OfferedPattern = Schemas["Offered"];
 /** Pattern to record; `task` and `task_id` are those of the session unless given. */

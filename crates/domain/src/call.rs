@@ -146,6 +146,7 @@ impl std::fmt::Debug for CallOutcome {
 
 words! {
     /// Success or failure of a call.
+    #[derive(utoipa::ToSchema)]
     pub enum OutcomeStatus {
         /// The tool answered.
         Ok = "ok",

@@ -6,7 +6,10 @@ use jiff_sqlx::ToSqlx;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use utoipa::ToSchema;
+use utoipa::{
+    ToSchema,
+    openapi::{Object, Type},
+};
 
 use super::{
     StoreError,
@@ -36,8 +39,8 @@ pub struct ApprovalItem {
     pub rule: Option<String>,
     /// Reason of the rule.
     pub reason: Option<String>,
-    /// `pending`, `approved`, `denied`, `used` or `expired`.
-    #[schema(value_type = String)]
+    /// State of the approval.
+    #[schema(schema_with = approval_states)]
     pub state: &'static str,
     /// When the approval was requested.
     #[schema(value_type = String, format = DateTime)]
@@ -61,6 +64,15 @@ pub struct ApprovalItem {
     /// The arguments of the call, redacted; null once erased.
     #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     pub arguments: Option<Value>,
+}
+
+fn approval_states() -> Object {
+    let states = ApprovalState::ALL.map(ApprovalState::as_str).into_iter().chain(["expired"]);
+    Object::builder()
+        .schema_type(Type::String)
+        .enum_values(Some(states))
+        .description(Some("State of the approval."))
+        .build()
 }
 
 /// A stored override, not authenticated.

@@ -31,7 +31,7 @@ static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// A call of a tool that needs a decision.
 #[derive(Debug, ToSchema)]
-#[schema(as = Call)]
+#[schema(as = DecideRequest)]
 #[expect(dead_code, reason = "it documents what `ingest::call_request` reads")]
 pub struct CallSchema {
     /// The caller's own id of the call. Sent again, it gets the same decision, but the call does not run again once its
@@ -68,8 +68,7 @@ pub struct CallSchema {
     /// Effect of the tool: `read`, `write` or `destructive`. A key with the scope `declare`, or any caller of a server
     /// without keys, is believed, unless a contract or an operator's `effects` says otherwise. From other callers it
     /// counts only where it is graver than the known effect.
-    #[schema(example = "read")]
-    declared_effect: Option<String>,
+    declared_effect: Option<umbra_domain::Effect>,
     /// Result that a stub must return, any JSON; used in shadow only.
     stub_override: Option<Value>,
     /// Result of a stub where no contract gives one, `{"result": ...}` with any JSON; used in shadow only. It goes
@@ -108,14 +107,13 @@ pub struct ToolSchema {
 
 /// Outcome of a call.
 #[derive(Debug, ToSchema)]
-#[schema(as = Outcome)]
+#[schema(as = OutcomeRequest)]
 #[expect(dead_code, reason = "it documents what `ingest::outcome_request` reads")]
 pub struct OutcomeSchema {
     /// Agent that made the call.
     agent: String,
     /// `ok` or `error`.
-    #[schema(example = "ok")]
-    status: String,
+    status: umbra_domain::OutcomeStatus,
     /// Answer of the tool, any JSON.
     result: Option<Value>,
     /// Error message.
@@ -129,7 +127,7 @@ pub struct OutcomeSchema {
 /// error: `decision` is `block`, and `reason` says why. A repeated `call_id` gets the same answer (`replayed`) without
 /// a new row in the audit. If that answer was `execute`, it becomes `block` once the outcome is stored
 /// (`call_finished`), and while calls that ran at the time of the decision no longer run (`execution_changed`).
-#[utoipa::path(post, path = "/v1/decide", tag = "boundary", request_body = inline(CallSchema),
+#[utoipa::path(post, path = "/v1/decide", tag = "boundary", request_body = CallSchema,
     responses((status = 200, description = "The decision about the call", body = Answer),
         (status = 422, description = "The call_id was used before for a different call",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
@@ -152,7 +150,7 @@ pub async fn post_decide(State(api): State<Api>, caller: Caller, request: Reques
 }
 
 /// Reports the outcome of a call that ran. A repeated report gets the same answer; a different one is refused.
-#[utoipa::path(post, path = "/v1/calls/{call_id}/outcome", tag = "boundary", request_body = inline(OutcomeSchema),
+#[utoipa::path(post, path = "/v1/calls/{call_id}/outcome", tag = "boundary", request_body = OutcomeSchema,
     params(("call_id" = String, Path, description = "The call's id, as the caller gave it")),
     responses((status = 200, description = "The outcome is stored in the audit", body = Reported),
         (status = 422, description = "A different outcome of this call was reported before",

@@ -2,7 +2,10 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{Ref, RefOr, Schema, schema::SchemaType},
+};
 
 use crate::{
     api::problem::{FieldError, Problem},
@@ -44,7 +47,45 @@ pub struct NewEventSchema {
     triggers: Option<Vec<String>>,
     #[schema(inline)]
     #[serde(flatten)]
-    body: EventBody,
+    body: PostedBody,
+}
+
+/// Content of an event as it is posted: some texts may be any JSON.
+struct PostedBody;
+
+impl ToSchema for PostedBody {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        EventBody::schemas(schemas);
+        schemas.push(("NewToolCall".to_owned(), with_any_json(ToolBody::schema(), &["result", "error"])));
+    }
+}
+
+impl PartialSchema for PostedBody {
+    fn schema() -> RefOr<Schema> {
+        let mut body = with_any_json(EventBody::schema(), &["input", "output"]);
+        if let RefOr::T(Schema::Object(body)) = &mut body
+            && let Some(RefOr::T(Schema::OneOf(tool))) = body.properties.get_mut("tool")
+        {
+            tool.items.iter_mut().for_each(|item| {
+                if let RefOr::Ref(item) = item {
+                    *item = Ref::from_schema_name("NewToolCall");
+                }
+            });
+        }
+        body
+    }
+}
+
+/// Opens these text properties of an object to any JSON.
+fn with_any_json(mut schema: RefOr<Schema>, properties: &[&str]) -> RefOr<Schema> {
+    if let RefOr::T(Schema::Object(object)) = &mut schema {
+        for name in properties {
+            if let Some(RefOr::T(Schema::Object(text))) = object.properties.get_mut(*name) {
+                text.schema_type = SchemaType::AnyValue;
+            }
+        }
+    }
+    schema
 }
 
 /// Content of an event.
@@ -69,10 +110,10 @@ pub struct EventBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256)]
     pub task_type: Option<String>,
-    /// Input of the agent: text, or any JSON, which is kept as its text.
+    /// Input of the agent: text; other JSON is kept as its text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
-    /// Output of the agent: text, or any JSON, which is kept as its text.
+    /// Output of the agent: text; other JSON is kept as its text.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "Deployed. The key is in config.py.")]
     pub output: Option<String>,
@@ -130,10 +171,10 @@ pub struct ToolBody {
     /// Arguments, any JSON.
     #[serde(skip_serializing_if = "serde_json::Value::is_null")]
     pub args: serde_json::Value,
-    /// Result: text, or any JSON, which is kept as its text.
+    /// Result: text; other JSON is kept as its text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// Error: text, or any JSON, which is kept as its text.
+    /// Error: text; other JSON is kept as its text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Exit code of the program that the tool ran; any but 0 is a failure.

@@ -99,6 +99,7 @@ pub struct PatchDocument {
 
 /// Version of a document.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Version)]
 pub struct VersionView {
     /// Number of the version, counted from 1.
     pub version: i32,

@@ -16,7 +16,7 @@ use umbra_domain::key::Scope;
 
 /// Message or call to judge.
 #[derive(Debug, ToSchema)]
-#[schema(as = GuardQuestion)]
+#[schema(as = GuardRequest)]
 #[expect(dead_code, reason = "it documents what `ingest::guard_request` reads")]
 pub struct GuardSchema {
     /// Session of the message or call: its labels and documents count.
@@ -60,7 +60,7 @@ pub struct SaidSchema {
 }
 
 /// Judges a call or a message by the rules: `allow`, `warn` or `block`, with the rule and its reason.
-#[utoipa::path(post, path = "/v1/guard", tag = "sidecar", request_body = inline(GuardSchema),
+#[utoipa::path(post, path = "/v1/guard", tag = "sidecar", request_body = GuardSchema,
     responses((status = 200, description = "The ruling of the guardrail", body = GuardAnswer),
         (status = 404, description = "Session not found",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),
@@ -81,7 +81,7 @@ pub async fn post_guard(
 }
 
 /// Selects the tools that fit a task, best first, and reports those that fit but may not be offered.
-#[utoipa::path(post, path = "/v1/tools/select", tag = "sidecar", request_body = inline(ingest::SelectRequest),
+#[utoipa::path(post, path = "/v1/tools/select", tag = "sidecar", request_body = ingest::SelectRequest,
     responses((status = 200, description = "The tools that fit the task", body = Selected),
         (status = 404, description = "Session not found",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]

@@ -60,7 +60,7 @@ pub struct CloseRequest {
 }
 
 /// Attaches a sidecar: begins a session. If the session cannot be stored, the answer comes without one.
-#[utoipa::path(post, path = "/v1/sessions", tag = "sidecar", request_body = inline(ingest::AttachRequest),
+#[utoipa::path(post, path = "/v1/sessions", tag = "sidecar", request_body = ingest::AttachRequest,
     responses((status = 201, description = "The session has begun", body = Attachment),
         (status = 200, description = "The session could not be stored: go on without the sidecar", body = Attachment),
         (status = 429, description = "The agent has the most open sessions that it may have",
@@ -145,7 +145,7 @@ pub async fn get_policies(
 
 /// Closes a session and keeps its successful calls as a pattern. Closing again returns the same summary; an outcome
 /// that was not given before is recorded once.
-#[utoipa::path(post, path = "/v1/sessions/{id}/close", tag = "sidecar", request_body = inline(Option<CloseRequest>),
+#[utoipa::path(post, path = "/v1/sessions/{id}/close", tag = "sidecar", request_body = Option<CloseRequest>,
     params(("id" = String, Path, description = "A session's id")),
     responses((status = 200, description = "The closed session with its totals", body = Summary)))]
 pub async fn post_close(

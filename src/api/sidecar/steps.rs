@@ -33,7 +33,7 @@ const PAGE: i64 = 100;
 
 /// Prepares the next step of an agent: fitting tools, judgement of the planned calls, due documents, and patterns of
 /// earlier tasks.
-#[utoipa::path(post, path = "/v1/sessions/{id}/turns", tag = "sidecar", request_body = inline(ingest::TurnRequest),
+#[utoipa::path(post, path = "/v1/sessions/{id}/turns", tag = "sidecar", request_body = ingest::TurnRequest,
     params(("id" = String, Path, description = "A session's id")),
     responses((status = 200,
         description = "The agent's next directives; where something is missing, `degraded` and `warnings` say so",
@@ -53,7 +53,7 @@ pub async fn post_turn(
 }
 
 /// Reports messages and calls of a step: they are judged by the rules and stored.
-#[utoipa::path(post, path = "/v1/sessions/{id}/messages", tag = "sidecar", request_body = inline(ingest::MessageRequest),
+#[utoipa::path(post, path = "/v1/sessions/{id}/messages", tag = "sidecar", request_body = ingest::MessageRequest,
     params(("id" = String, Path, description = "A session's id")),
     responses((status = 200, description = "The ruling about the message", body = MessageAnswer),
         (status = 409, description = "The session is closed",

@@ -23,7 +23,7 @@ use crate::{
 use umbra_domain::{PatternOutcome, Session, SessionId, SessionState, StepKind};
 use umbra_sidecar::{
     document::{
-        ItemState,
+        Format, ItemState,
         name::{Name, export_folder},
         revision::Etag,
     },
@@ -49,7 +49,8 @@ const TO_ATTACH: std::time::Duration = std::time::Duration::from_secs(5);
 pub struct DocumentState {
     /// Name of the document.
     pub name: String,
-    /// `markdown` or `yaml`.
+    /// Syntax of the document.
+    #[schema(value_type = Format)]
     pub format: String,
     /// Number of changes.
     pub version: i32,

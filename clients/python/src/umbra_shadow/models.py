@@ -74,8 +74,8 @@ class Approval(Model):
     """The run of the call."""
     session: str | None = None
     """The session of the call."""
-    state: str
-    """`pending`, `approved`, `denied`, `used` or `expired`."""
+    state: Literal["pending", "approved", "denied", "used", "expired"] | str
+    """State of the approval."""
     tool: str
     """The tool that is called."""
 
@@ -144,23 +144,6 @@ class DocumentChange1(Model):
     """The whole text was replaced."""
 
     kind: Literal["put"] | str
-
-
-class DocumentState(Model):
-    """A document of a session, without its text."""
-
-    done_items: int
-    """Number of done items."""
-    etag: str
-    """Tag that identifies the text."""
-    format: str
-    """`markdown` or `yaml`."""
-    name: str
-    """Name of the document."""
-    open_items: int
-    """Number of open items."""
-    version: int
-    """Number of changes."""
 
 
 class EndRequest(Model):
@@ -284,6 +267,21 @@ class Need(Model):
     """Remedy."""
 
 
+class NewToolCall(Model):
+    """A tool call."""
+
+    args: Any | None = None
+    """Arguments, any JSON."""
+    error: Any | None = None
+    """Error: text; other JSON is kept as its text."""
+    exit_code: int | None = None
+    """Exit code of the program that the tool ran; any but 0 is a failure."""
+    name: str
+    """Name of the tool."""
+    result: Any | None = None
+    """Result: text; other JSON is kept as its text."""
+
+
 class NoteRequest(Model):
     """A person's note for an agent."""
 
@@ -305,21 +303,6 @@ class OccurrenceItem(Model):
     """Id of the review; null if the built-in checks found the fault without a review."""
     timestamp: AwareDatetime
     """Time of the finding."""
-
-
-class OutcomeRequest(Model):
-    """Outcome of a call."""
-
-    agent: str
-    """Agent that made the call."""
-    duration_ms: int | None = None
-    """Duration of the call, in milliseconds."""
-    error: str | None = None
-    """Error message."""
-    result: Any | None = None
-    """Answer of the tool, any JSON."""
-    status: str
-    """`ok` or `error`."""
 
 
 class PatternQuery(Model):
@@ -747,13 +730,13 @@ class ToolCall(Model):
     args: Any | None = None
     """Arguments, any JSON."""
     error: str | None = None
-    """Error: text, or any JSON, which is kept as its text."""
+    """Error: text; other JSON is kept as its text."""
     exit_code: int | None = None
     """Exit code of the program that the tool ran; any but 0 is a failure."""
     name: str
     """Name of the tool."""
     result: str | None = None
-    """Result: text, or any JSON, which is kept as its text."""
+    """Result: text; other JSON is kept as its text."""
 
 
 class ToolDefinition(Model):
@@ -767,8 +750,12 @@ class ToolDefinition(Model):
     """JSON Schema of the arguments."""
     name: str
     """Name of the tool on its server."""
+    outputSchema: dict[str, Any] | None = None
+    """JSON Schema of the result; not used."""
     server: str | None = None
     """Server that offers the tool."""
+    title: str | None = None
+    """Title for people; not used."""
 
 
 class ToolName(NamedTool):
@@ -910,6 +897,19 @@ class CheckBacklog(Model):
     """Events that the checks have not reached yet."""
 
 
+class CloseRequest(Model):
+    """End of a session."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    outcome: Literal["succeeded", "failed"] | str | None = None
+    """
+    Outcome of the session's task. If given, the calls of the session become a pattern; otherwise they do so once
+    reviews approve the task.
+    """
+
+
 class Disposition(Model):
     """Outcome of an event for one shadow, as callers see it."""
 
@@ -956,6 +956,23 @@ class DocumentDue(Model):
     """Verdict until the requirement is met."""
 
 
+class DocumentState(Model):
+    """A document of a session, without its text."""
+
+    done_items: int
+    """Number of done items."""
+    etag: str
+    """Tag that identifies the text."""
+    format: Literal["markdown", "yaml"] | str
+    """Syntax of the document."""
+    name: str
+    """Name of the document."""
+    open_items: int
+    """Number of open items."""
+    version: int
+    """Number of changes."""
+
+
 class Effective(Model):
     """Effective execution, with its sources."""
 
@@ -979,13 +996,13 @@ class EventBody(Model):
     duration_ms: int | None = None
     """Duration of the action, in milliseconds."""
     input: str | None = None
-    """Input of the agent: text, or any JSON, which is kept as its text."""
+    """Input of the agent: text; other JSON is kept as its text."""
     metadata: dict[str, Any] | None = None
     """Any data of the sender."""
     occurred_at: AwareDatetime | None = None
     """Start of the action, by the sender's clock."""
     output: str | None = None
-    """Output of the agent: text, or any JSON, which is kept as its text."""
+    """Output of the agent: text; other JSON is kept as its text."""
     session_id: str | None = None
     """Session of the agent."""
     status: str | None = None
@@ -1159,14 +1176,14 @@ class NewEvent(Model):
     """Cost of this action, in US dollars."""
     duration_ms: int | None = None
     """Duration of the action, in milliseconds."""
-    input: str | None = None
-    """Input of the agent: text, or any JSON, which is kept as its text."""
+    input: Any | None = None
+    """Input of the agent: text; other JSON is kept as its text."""
     metadata: dict[str, Any] | None = None
     """Any data of the sender."""
     occurred_at: AwareDatetime | None = None
     """Start of the action, by the sender's clock."""
-    output: str | None = None
-    """Output of the agent: text, or any JSON, which is kept as its text."""
+    output: Any | None = None
+    """Output of the agent: text; other JSON is kept as its text."""
     session_id: str | None = None
     """Session of the agent."""
     status: str | None = None
@@ -1185,8 +1202,7 @@ class NewEvent(Model):
     """Kind of task."""
     tokens: TokenCount | None = None
     """Tokens that the action used."""
-    tool: ToolCall | None = None
-    """Tool call and its result."""
+    tool: NewToolCall | None = None
     id: str | None = None
     """Your own id of the event: the idempotency key, kept 72 h. The same id with other content is refused."""
     triggers: list[Literal["code_written", "security_risk", "task_complete", "error"] | str] | None = (
@@ -1223,6 +1239,21 @@ class NewPattern(Model):
     """Kind of task."""
     tools: list[ToolName] = Field(default=[], validate_default=True)
     """Tools that were used, in order. A string is the name of a tool as well."""
+
+
+class OutcomeRequest(Model):
+    """Outcome of a call."""
+
+    agent: str
+    """Agent that made the call."""
+    duration_ms: int | None = None
+    """Duration of the call, in milliseconds."""
+    error: str | None = None
+    """Error message."""
+    result: Any | None = None
+    """Answer of the tool, any JSON."""
+    status: Literal["ok", "error"] | str
+    """`ok` or `error`."""
 
 
 class PatternProvenance(Model):
@@ -1841,7 +1872,7 @@ class DecideRequest(Model):
     """
     deadline_ms: int | None = None
     """Longest wait of the caller, in milliseconds; at most the setting `boundary.deadline`."""
-    declared_effect: str | None = None
+    declared_effect: Literal["read", "write", "destructive"] | str | None = None
     """
     Effect of the tool: `read`, `write` or `destructive`. A key with the scope `declare`, or any caller of a server
     without keys, is believed, unless a contract or an operator's `effects` says otherwise. From other callers it
