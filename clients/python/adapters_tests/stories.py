@@ -126,7 +126,7 @@ class Stories:
     def setUp(self) -> None:
         self.agent = f"desk-{uuid.uuid4().hex[:8]}"
         self.tools = Tools()
-        self.umbra = Umbra(SERVER.url, agent=self.agent, timeout=PATIENT)
+        self.umbra = Umbra(SERVER.url, agent=self.agent, decision_timeout=PATIENT)
         self.addCleanup(self.umbra.close)  # type: ignore[attr-defined]
 
     def sidecar(self, **settings: Any) -> AsyncSidecar:
@@ -276,7 +276,7 @@ class Stories:
         self.assertIn("the drum is stuck", outcome["outcome"]["error"])
 
     async def test_away(self: Any) -> None:
-        away = Umbra("http://127.0.0.1:9", agent=self.agent, timeout=1.0)
+        away = Umbra("http://127.0.0.1:9", agent=self.agent, decision_timeout=1.0)
         self.addCleanup(away.close)
         calls = [
             ("lookup", {"city": "Bern"}),

@@ -231,7 +231,7 @@ def session_of(s: AsyncSidecar) -> models.Session:
 class Case(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self) -> None:
         self.agent = f"coder-{uuid.uuid4().hex[:8]}"
-        self.client = AsyncUmbra(URL, timeout=PATIENT)
+        self.client = AsyncUmbra(URL, decision_timeout=PATIENT)
         self.addAsyncCleanup(self.client.aclose)
         logging.getLogger("umbra_shadow").setLevel(logging.CRITICAL)
         self.addCleanup(logging.getLogger("umbra_shadow").setLevel, logging.NOTSET)
@@ -255,12 +255,12 @@ class Case(unittest.IsolatedAsyncioTestCase):
 
     def patient(self, url: str) -> AsyncUmbra:
         """Returns a client with a long deadline."""
-        client = AsyncUmbra(url, timeout=PATIENT)
+        client = AsyncUmbra(url, decision_timeout=PATIENT)
         self.addAsyncCleanup(client.aclose)
         return client
 
     def quick(self, url: str) -> AsyncUmbra:
         """Returns a client with a short deadline."""
-        client = AsyncUmbra(url, timeout=0.3)
+        client = AsyncUmbra(url, decision_timeout=0.3)
         self.addAsyncCleanup(client.aclose)
         return client

@@ -19,7 +19,7 @@ from umbra_shadow import (
     Blocked,
     NotUpdated,
     SessionOver,
-    Step,
+    SessionStep,
     Unavailable,
     _requests,
     _resources,
@@ -47,7 +47,7 @@ def setUpModule() -> None:
 class Case(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self) -> None:
         self.agent = f"writer-{uuid.uuid4().hex[:8]}"
-        self.umbra = AsyncUmbra(SERVER.url, agent=self.agent, timeout=PATIENT)
+        self.umbra = AsyncUmbra(SERVER.url, agent=self.agent, decision_timeout=PATIENT)
         self.addAsyncCleanup(self.umbra.aclose)
 
 
@@ -64,6 +64,17 @@ class Events(Case):
         latest = [one.id async for one in self.umbra.events.list(agent=self.agent, order="desc", limit=1)]
         self.assertEqual(latest, [again.id])
 
+    async def test_list_is_read_anew_and_goes_on_at_its_cursor(self) -> None:
+        await self.umbra.events.post({"output": "First."})
+        events = self.umbra.events.list(agent=self.agent)
+        for _ in range(2):
+            self.assertEqual([one.output async for one in events], ["First."])
+        cursor = events.resume_cursor
+        await self.umbra.events.post({"output": "Later."})
+        rest = self.umbra.events.list(agent=self.agent, cursor=cursor)
+        self.assertEqual((rest.resume_cursor, [one.output async for one in rest]), (cursor, ["Later."]))
+        self.assertEqual([one.output async for one in events], ["First.", "Later."])
+
     async def test_list_goes_through_all_pages(self) -> None:
         await self.umbra.events.post_many({"output": f"Step {n}."} for n in range(7))
         with unittest.mock.patch("umbra_shadow._async.resources.PAGE", 2):
@@ -77,7 +88,11 @@ class Events(Case):
             await self.umbra.events.post({"output": 5.5, "attempt": "x"})
         fault = refused.exception
         self.assertEqual((fault.status, fault.code, fault.errors[0]["pointer"]), (400, "invalid_event", "/attempt"))
-        self.assertIn("/attempt", str(fault))
+        self.assertRegex(str(fault), r"^POST /v1/events was refused \(400\): .*/attempt")
+        self.assertRegex(fault.request_id or "", "^[0-9a-f]{32}$")
+        with self.assertRaises(APIError) as large:
+            await self.umbra.events.post({"output": "x" * 16_000_000})
+        self.assertEqual(large.exception.status, 413)
         with self.assertRaises(APIError) as missing:
             await self.umbra.events.get("evt_00000000000000000000000000000000")
         self.assertEqual(missing.exception.status, 404)
@@ -123,7 +138,7 @@ class Outages(Case):
     async def test_event_is_stored_once_over_a_restart(self) -> None:
         server = Server()
         self.addCleanup(server.end, signal.SIGKILL)
-        async with AsyncUmbra(server.url, agent=self.agent, retry_for=60.0) as umbra:
+        async with AsyncUmbra(server.url, agent=self.agent, timeout=60.0) as umbra:
             await umbra.events.post({"output": "Before."})
             server.stop(signal.SIGKILL)
             with server.revived_by(_requests.Retry, "unanswered"):
@@ -136,7 +151,7 @@ class Outages(Case):
     async def test_stream_of_findings_goes_on_over_a_restart(self) -> None:
         server = Server()
         self.addCleanup(server.end, signal.SIGKILL)
-        async with AsyncUmbra(server.url, agent=self.agent, retry_for=60.0) as umbra:
+        async with AsyncUmbra(server.url, agent=self.agent, timeout=60.0) as umbra:
             known = umbra.findings.list(agent=self.agent)
             self.assertEqual([one async for one in known], [])
             first = await umbra.events.post(PIPED)
@@ -156,10 +171,26 @@ class Outages(Case):
             self.assertEqual((await anext(other)).id, found.id)
             await other.aclose()
 
+    async def test_wait_for_an_approval_goes_on_over_a_restart(self) -> None:
+        server = Server()
+        self.addCleanup(server.end, signal.SIGKILL)
+        async with AsyncUmbra(server.url, agent=self.agent, timeout=60.0, decision_timeout=PATIENT) as umbra:
+            asked = await umbra.decide({"tool": "shop.refund", "arguments": {"payment": "p", "amount": 500}})
+            assert asked.approval is not None
+            await umbra.approvals.approve(asked.approval.id)
+        server.stop(signal.SIGKILL)
+        async with AsyncUmbra(server.url, timeout=0.01) as hasty:
+            with server.revived_by(_requests.Retry, "unanswered"):
+                self.assertEqual((await hasty.approvals.wait(asked.approval.id, timeout=60.0)).state, "approved")
+
     async def test_away_server_is_unavailable_after_the_given_time(self) -> None:
-        async with AsyncUmbra("http://127.0.0.1:9", api_key="umbra_sk_secret", retry_for=0.5) as umbra:
+        async with AsyncUmbra("http://127.0.0.1:9", api_key="umbra_sk_secret", timeout=0.5) as umbra:
             with self.assertRaises(Unavailable) as gone:
                 await umbra.events.post({"output": "x"})
+            with self.assertRaisesRegex(Unavailable, "http://127.0.0.1:9 gave no answer"):
+                await anext(umbra.findings.stream())
+            with self.assertRaises(Unavailable):
+                await umbra.approvals.wait("apr_1", timeout=0.1)
             self.assertIn("http://127.0.0.1:9 gave no answer", str(gone.exception))
             self.assertNotIn("secret", f"{gone.exception!r} {umbra!r} {umbra._core.config!r}")
             with self.assertRaises(Unavailable):
@@ -207,21 +238,23 @@ class Findings(Case):
 
 class Boundary(Case):
     async def test_decision_is_followed_and_reported_by_hand(self) -> None:
-        async with AsyncUmbra(SERVER.url, agent=self.agent, run=self.agent, timeout=PATIENT) as umbra:
+        async with AsyncUmbra(SERVER.url, agent=self.agent, run=self.agent, decision_timeout=PATIENT) as umbra:
             answer = await umbra.decide({"tool": {"server": "shop", "name": "get_refund"}, "arguments": {"id": "a"}})
             self.assertEqual((answer.decision, answer.effect), ("execute", "read"))
             umbra.report(answer.call_id, {"status": "ok", "result": {"id": "a"}})
-            self.assertTrue(umbra.flush(PATIENT))
+            self.assertTrue(await umbra.flush(PATIENT))
             refused = await umbra.decide({"tool": "shop.refund", "arguments": {"payment": "p", "amount": 5000}})
             self.assertEqual((refused.decision, refused.guard.rule), ("block", "no-large-refunds"))
-            [run] = await umbra.runs.list(run=self.agent)
+            [run] = [one async for one in umbra.runs.list(run=self.agent)]
             self.assertEqual((run.agent, run.execution), (self.agent, "live"))
-            [ended] = await umbra.runs.end(self.agent, reason="over")
+            [ended] = (await umbra.runs.end(self.agent, reason="over")).ended
             self.assertEqual(ended.run, self.agent)
             effective = await umbra.execution.effective(agent=self.agent, tool="shop.refund")
             self.assertEqual(effective.execution, "live")
             with self.assertRaisesRegex(ValueError, "a call needs its tool"):
                 await umbra.decide({"arguments": {}})
+            with self.assertRaisesRegex(APIError, "^POST /v1/decide was refused"):
+                await umbra.decide({"tool": "shop.refund", "arguments": "none"})
 
     async def test_call_without_decorator_runs_is_stubbed_or_blocked(self) -> None:
         ran = []
@@ -238,11 +271,13 @@ class Boundary(Case):
         with self.assertRaises(Blocked) as invalid:
             await self.umbra.call_tool("refund", {"payment": "p", "amount": -1}, run, server="shop")
         self.assertEqual((invalid.exception.reason, ran), ("invalid_arguments", [1]))
-        await self.umbra._send(
-            _requests.Request(
-                "PUT", "/v1/execution", {"scope": "agent", "value": self.agent, "execution": "shadow", "reason": "try"}
-            )
-        )
+        with self.assertRaisesRegex(Blocked, "refused the question") as refused:
+            await self.umbra.call_tool("send", to, run, call_id="x" * 10_000)
+        self.assertIsInstance(refused.exception.__cause__, APIError)
+        shadow = {"scope": "agent", "value": self.agent, "execution": "shadow", "reason": "try"}
+        await self.umbra.request("put", "/v1/execution", body=shadow)
+        [override] = (await self.umbra.request("get", "/v1/execution", query={"scope": "agent"}))["overrides"]
+        self.assertEqual(override["value"], self.agent)
         refunded = await self.umbra.call_tool(
             "refund", {"payment": "p", "amount": 5}, run, server="shop", effect="write"
         )
@@ -251,6 +286,10 @@ class Boundary(Case):
             "send", to, run, server="mail", effect="write", stub=lambda to: f"not sent to {to}"
         )
         self.assertEqual((stubbed, ran), ("not sent to a@example.com", [1]))
+        queued = await self.umbra.call_tool(
+            "refund", {"payment": "p", "amount": 5}, run, server="shop", stub_override={"id": "r", "status": "queued"}
+        )
+        self.assertEqual((queued["status"], ran), ("queued", [1]))
 
     async def test_approved_call_runs_once(self) -> None:
         ran = []
@@ -263,11 +302,12 @@ class Boundary(Case):
         with self.assertRaises(ApprovalRequired) as asked:
             await refund("pay-1", 500)
         id = asked.exception.approval_id
-        self.assertEqual([one.id for one in await self.umbra.approvals.list(state="pending", agent=self.agent)], [id])
+        pending = [one.id async for one in self.umbra.approvals.list(state="pending", agent=self.agent)]
+        self.assertEqual(pending, [id])
         self.assertEqual((await self.umbra.approvals.wait(id, timeout=0.3)).state, "pending")
         approved = await self.umbra.approvals.approve(id, "spoke with the customer")
         self.assertEqual((approved.state, approved.note), ("approved", "spoke with the customer"))
-        self.assertEqual((await self.umbra.approvals.wait(id, timeout=PATIENT)).state, "approved")
+        self.assertEqual((await self.umbra.approvals.wait(id)).state, "approved")
         self.assertEqual((await refund("pay-1", 500), ran), ("refunded", ["pay-1"]))
         with self.assertRaises(ApprovalRequired) as again:
             await refund("pay-1", 500)
@@ -303,6 +343,7 @@ class Sessions(Case):
                 await s.ensure_updated("todo", section="Plan")
             async with s.must_update("todo", section="Plan") as todo:
                 await todo.edit({"op": "append_item", "section": "plan", "text": "edit a", "state": "open"})
+                self.assertEqual(todo.format, "markdown")
                 await todo.edit(models.SetState(section="plan", item=models.ItemRef(text="find"), state="done"))
             self.assertEqual((await s.ensure_updated("todo", section="Plan")).open_items, 1)
             with self.assertRaises(NotUpdated):
@@ -323,7 +364,7 @@ class Sessions(Case):
         with self.assertRaises(SessionOver):
             await s.turn()
 
-    async def first(self, s: AsyncSidecar, most: int) -> AsyncIterator[Step]:
+    async def first(self, s: AsyncSidecar, most: int) -> AsyncIterator[SessionStep]:
         """Yields the first steps of a session."""
         left = most
         async for step in s.stream(after=0):
@@ -337,7 +378,7 @@ class Sessions(Case):
             id = s.id
             await s.turn("plan")
             await (await s.document("todo")).edit({"op": "append_text", "section": "notes", "text": "Before."})
-        async with AsyncUmbra(SERVER.url, timeout=PATIENT) as other:
+        async with AsyncUmbra(SERVER.url, decision_timeout=PATIENT) as other:
             async with other.sidecar(id=id, route="search", close=False) as s:
                 self.assertEqual((s.route, (await s.guard(EDIT)).decision), ("search", "allow"))
             async with other.sidecar(id=id) as s:

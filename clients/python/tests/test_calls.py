@@ -142,7 +142,7 @@ class Callables(Case):
             (later, "later", "page of a"),
         ]
         for function, name, result in kinds:
-            umbra = AsyncUmbra(support.URL, agent=self.agent, run=uuid.uuid4().hex, timeout=PATIENT)
+            umbra = AsyncUmbra(support.URL, agent=self.agent, run=uuid.uuid4().hex, decision_timeout=PATIENT)
             tool = umbra.tool(effect="read", server="web")(function)
             async with AsyncFakeSidecar() as s:
                 for guarded in (tool, s.guardrails(server="web")(function), s.guardrails()(tool)):
@@ -152,7 +152,7 @@ class Callables(Case):
             arguments = {"url": "a", **({"site": "b"} if "site" in getattr(function, "keywords", {}) else {})}
             call = {"tool": {"server": "web", "name": name}, "arguments": arguments}
             self.assertEqual(told, [(call, result)] * 2)
-            self.assertTrue(await asyncio.to_thread(umbra.flush, PATIENT))
+            self.assertTrue(await umbra.flush(PATIENT))
             await umbra.aclose()
 
     async def test_decorator_keeps_name_and_signature(self) -> None:
@@ -168,7 +168,7 @@ class Callables(Case):
             await search("x", "y", "z")  # type: ignore[call-arg, arg-type]
 
     async def test_both_kinds_of_functions_work_with_both_clients(self) -> None:
-        with Umbra(support.URL, agent=self.agent, timeout=PATIENT) as umbra:
+        with Umbra(support.URL, agent=self.agent, decision_timeout=PATIENT) as umbra:
             for client in (umbra, self.client):
 
                 @client.tool(effect="read", server="web")
@@ -180,7 +180,7 @@ class Callables(Case):
                     return url
 
                 self.assertEqual((await asyncio.to_thread(now, "a"), await later("b")), ("a", "b"))
-                self.assertTrue(await asyncio.to_thread(client.flush, PATIENT))
+                self.assertTrue(await client._core.async_client().flush(PATIENT))
             await umbra._core.async_client().aclose()
 
             @umbra.tool(effect="read", server="db")
@@ -204,7 +204,7 @@ class Callables(Case):
             self.assertEqual(asyncio.run(fetch(str(n))), str(n))
 
     def client_of_the_process(self) -> AsyncUmbra:
-        return AsyncUmbra(support.URL, agent="loops", timeout=PATIENT)
+        return AsyncUmbra(support.URL, agent="loops", decision_timeout=PATIENT)
 
 
 class OwnClients(Case):
@@ -212,13 +212,13 @@ class OwnClients(Case):
         with unittest.mock.patch.dict(os.environ, {"UMBRA_URL": support.URL, "UMBRA_AGENT": self.agent}):
             async with AsyncSidecar(task="look", deadline=PATIENT) as s:
                 self.assertEqual((s.agent, (await s.guard(DROP)).rule), (self.agent, "no-drop"))
-                self.assertTrue(s._core.async_client()._http._clients)
-            self.assertFalse(s._core.async_client()._http._clients)
+                self.assertTrue(s._core.async_client()._http._transports)
+            self.assertFalse(s._core.async_client()._http._transports)
 
             def now() -> None:
                 with Sidecar(task="look", deadline=PATIENT) as s:
                     self.assertEqual((s.agent, s.guard(DROP).rule), (self.agent, "no-drop"))
-                self.assertIsNone(s._core.sync_client()._http._client_of)
+                self.assertIsNone(s._core.sync_client()._http._transport_of)
 
             await asyncio.to_thread(now)
 

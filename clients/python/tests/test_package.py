@@ -52,6 +52,8 @@ class Generated(unittest.TestCase):
             ("Sidecar", "AsyncSidecar"),
             ("FakeSidecar", "AsyncFakeSidecar"),
             ("Document", "AsyncDocument"),
+            ("Listing", "AsyncListing"),
+            ("FindingStream", "AsyncFindingStream"),
         ]
         for sync, asynchronous in kinds:
             now, later = (
@@ -137,7 +139,7 @@ class Settings(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "is not an address of a server") as refused:
                 Umbra(url)
             self.assertNotIn("pw", str(refused.exception))
-        wrong: list[dict[str, Any]] = [{"timeout": 0}, {"retry_for": -1}]
+        wrong: list[dict[str, Any]] = [{"timeout": 0}, {"decision_timeout": -1}]
         for settings in wrong:
             with self.assertRaisesRegex(ValueError, "in seconds and above 0"):
                 Umbra(**settings)
@@ -146,7 +148,7 @@ class Settings(unittest.TestCase):
         self.assertNotIn("umbra_sk", str(bad.exception))
 
     def test_key_is_in_no_text(self) -> None:
-        umbra = Umbra("http://127.0.0.1:9", api_key="umbra_sk_hidden", retry_for=0.1, timeout=0.1)
+        umbra = Umbra("http://127.0.0.1:9", api_key="umbra_sk_hidden", timeout=0.1, decision_timeout=0.1)
         texts = [repr(umbra), repr(umbra._core.config), repr(umbra.sidecar())]
         for ask in (lambda: umbra.status(), lambda: umbra.decide({"tool": "x"})):
             with self.assertRaises(Unavailable) as gone:
@@ -174,7 +176,7 @@ class OtherServers(unittest.TestCase):
         def respond(request: httpx.Request) -> httpx.Response:
             return httpx.Response(status, json=body)
 
-        config = Config.of("http://other", "umbra_sk_x", "a", None, None, None, 1.0, 0.2)
+        config = Config.of("http://other", "umbra_sk_x", "a", None, None, None, 0.2, 1.0)
         return Core(config, httpx.MockTransport(respond)).sync_client()
 
     def test_newer_members_and_values_are_kept(self) -> None:
@@ -210,8 +212,10 @@ class OtherServers(unittest.TestCase):
             (401, {"detail": "no key", "errors": 5}, APIError, "UMBRA_API_KEY"),
             (500, {"detail": "broken"}, Unavailable, "broken"),
         ]:
-            with self.assertRaisesRegex(kind, words):
+            fault: Any
+            with self.assertRaisesRegex(kind, words) as fault:
                 self.answering(status, body).status()
+            self.assertEqual(fault.exception.status, status if status >= 400 else None)
 
 
 class Deadlines(Case):
@@ -227,8 +231,8 @@ class Deadlines(Case):
 
         for behave in (drips_its_head, Peer.trickles, Peer.hangs):
             async with Peer(behave) as peer:
-                with Umbra(peer.url, timeout=0.3) as umbra:
-                    async with AsyncUmbra(peer.url, timeout=0.3) as later:
+                with Umbra(peer.url, decision_timeout=0.3) as umbra:
+                    async with AsyncUmbra(peer.url, decision_timeout=0.3) as later:
                         began = time.monotonic()
                         with self.assertRaisesRegex(UndecidedCall, "no answer in time"):
                             await asyncio.to_thread(umbra.decide, {"tool": "x"})
@@ -289,8 +293,8 @@ class Forks(unittest.TestCase):
                 os._exit(0 if umbra.status().version == parents else 1)
             self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
             self.assertEqual(umbra.status().version, parents)
-            client: Any = umbra._http._client_of
-            [pooled] = client[1]._transport._pool.connections
+            kept: Any = umbra._http._transport_of
+            [pooled] = kept[1]._pool.connections
             self.assertTrue(pooled.is_idle())
 
 

@@ -82,7 +82,7 @@ class Work(Case):
             early = await s.turn(route="answer")
             self.assertEqual([due.rule for due in early.documents_due], ["findings", "all-done"])
             await todo.edit({"op": "set_state", "section": "plan", "item": {"text": "edit src"}, "state": "done"})
-            async with s.ensure_updated("spec", section="Findings") as spec:
+            async with s.must_update("spec", section="Findings") as spec:
                 await spec.edit({"op": "add_section", "title": "Findings", "body": "The month counted from 0."})
             last = await s.turn(route="answer")
             self.assertEqual((last.decision, last.documents_due), ("allow", []))
@@ -185,8 +185,8 @@ class Work(Case):
                 async for _ in left:
                     break
                 await left.aclose()
-                http: Any = next(iter(client._http._clients.values()))
-                self.assertTrue(all(one.is_idle() for one in http._transport._pool.connections))
+                http: Any = next(iter(client._http._transports.values()))
+                self.assertTrue(all(one.is_idle() for one in http._pool.connections))
 
 
 class Guarded(Case):
@@ -296,7 +296,7 @@ class Guarded(Case):
                     s.guardrails(server="other")(search_code)
             self.assertEqual(search_code("outside"), ["outside"])
         self.assertEqual((session_of(s).messages, self.ran), (2, []))
-        self.assertTrue(self.client.flush(PATIENT))
+        self.assertTrue(await self.client.flush(PATIENT))
 
     async def test_moment_of_a_rule_matches_every_spelling(self) -> None:
         spellings = [
@@ -602,13 +602,13 @@ class Documents(Case):
                 await s.ensure_updated("todo", section="Notes")
             await s.ensure_updated("todo", section="Notes", since="session")
             with self.assertRaises(NotUpdated) as stale:
-                async with s.ensure_updated("todo", section="Notes"):
+                async with s.must_update("todo", section="Notes"):
                     pass
             self.assertIn("since the block began", str(stale.exception))
             with self.assertRaises(KeyError):
-                async with s.ensure_updated("todo", section="Notes"):
+                async with s.must_update("todo", section="Notes"):
                     raise KeyError("of the block")
-            unknown: list[dict[str, Any]] = [{"document": "nothing"}, {"document": "todo", "section": "Nowhere"}]
+            unknown: list[dict[str, Any]] = [{"name": "nothing"}, {"name": "todo", "section": "Nowhere"}]
             for missing in unknown:
                 with self.assertRaises(NotUpdated):
                     await s.ensure_updated(**missing)
@@ -618,7 +618,7 @@ class Documents(Case):
             with self.assertRaises(NotUpdated):
                 await s.ensure_updated("c", section="b")
             with self.assertRaises(ValueError):
-                s.ensure_updated("todo", since="yesterday")  # type: ignore[arg-type]
+                await s.ensure_updated("todo", since="yesterday")  # type: ignore[arg-type]
 
 
 class Patterns(Case):

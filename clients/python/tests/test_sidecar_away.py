@@ -28,7 +28,7 @@ from support import (
     summary_of,
 )
 
-from umbra_shadow import APIError, AsyncSidecar, AsyncUmbra, Blocked, Step, Unavailable, _session
+from umbra_shadow import APIError, AsyncSidecar, AsyncUmbra, Blocked, SessionStep, Unavailable, _session
 from umbra_shadow._async import sidecar as async_sidecar
 
 __all__ = ["setUpModule"]
@@ -109,7 +109,7 @@ class Away(Case):
         yield
         self.assertLess(time.monotonic() - began, PATIENT / 2)
 
-    async def stream(self, s: AsyncSidecar) -> AsyncIterator[Step]:
+    async def stream(self, s: AsyncSidecar) -> AsyncIterator[SessionStep]:
         with unittest.mock.patch.object(_session, "RESUME_AFTER", 0.0):
             async for said in s.stream():
                 yield said
@@ -458,11 +458,11 @@ class Own(Case):
         key = json.loads(server.said[0])["key"]
         for wrong, agent, status in [(None, self.agent, 401), ("umbra_sk_no", self.agent, 401), (key, "another", 403)]:
             with self.assertRaises(APIError) as refused:
-                async with self.sidecar(agent=agent, client=AsyncUmbra(server.url, wrong, timeout=PATIENT)):
+                async with self.sidecar(agent=agent, client=AsyncUmbra(server.url, wrong, decision_timeout=PATIENT)):
                     self.fail("it began")
             self.assertEqual(refused.exception.status, status)
             self.assertIn("key", str(refused.exception))
-        client = AsyncUmbra(server.url, key, timeout=PATIENT)
+        client = AsyncUmbra(server.url, key, decision_timeout=PATIENT)
         async with self.sidecar(client=client, documents={"todo": TODO}, tools=TOOLS) as s:
             self.assertEqual((await s.turn(planned_calls=[DROP])).decisions[0].decision, "block")
             server.process.kill()

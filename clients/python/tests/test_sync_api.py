@@ -20,7 +20,7 @@ from umbra_shadow import (
     Blocked,
     NotUpdated,
     SessionOver,
-    Step,
+    SessionStep,
     Unavailable,
     _requests,
     _resources,
@@ -48,7 +48,7 @@ def setUpModule() -> None:
 class Case(unittest.TestCase):
     def setUp(self) -> None:
         self.agent = f"writer-{uuid.uuid4().hex[:8]}"
-        self.umbra = Umbra(SERVER.url, agent=self.agent, timeout=PATIENT)
+        self.umbra = Umbra(SERVER.url, agent=self.agent, decision_timeout=PATIENT)
         self.addCleanup(self.umbra.close)
 
 
@@ -65,6 +65,17 @@ class Events(Case):
         latest = [one.id for one in self.umbra.events.list(agent=self.agent, order="desc", limit=1)]
         self.assertEqual(latest, [again.id])
 
+    def test_list_is_read_anew_and_goes_on_at_its_cursor(self) -> None:
+        self.umbra.events.post({"output": "First."})
+        events = self.umbra.events.list(agent=self.agent)
+        for _ in range(2):
+            self.assertEqual([one.output for one in events], ["First."])
+        cursor = events.resume_cursor
+        self.umbra.events.post({"output": "Later."})
+        rest = self.umbra.events.list(agent=self.agent, cursor=cursor)
+        self.assertEqual((rest.resume_cursor, [one.output for one in rest]), (cursor, ["Later."]))
+        self.assertEqual([one.output for one in events], ["First.", "Later."])
+
     def test_list_goes_through_all_pages(self) -> None:
         self.umbra.events.post_many({"output": f"Step {n}."} for n in range(7))
         with unittest.mock.patch("umbra_shadow._sync.resources.PAGE", 2):
@@ -78,7 +89,11 @@ class Events(Case):
             self.umbra.events.post({"output": 5.5, "attempt": "x"})
         fault = refused.exception
         self.assertEqual((fault.status, fault.code, fault.errors[0]["pointer"]), (400, "invalid_event", "/attempt"))
-        self.assertIn("/attempt", str(fault))
+        self.assertRegex(str(fault), r"^POST /v1/events was refused \(400\): .*/attempt")
+        self.assertRegex(fault.request_id or "", "^[0-9a-f]{32}$")
+        with self.assertRaises(APIError) as large:
+            self.umbra.events.post({"output": "x" * 16_000_000})
+        self.assertEqual(large.exception.status, 413)
         with self.assertRaises(APIError) as missing:
             self.umbra.events.get("evt_00000000000000000000000000000000")
         self.assertEqual(missing.exception.status, 404)
@@ -124,7 +139,7 @@ class Outages(Case):
     def test_event_is_stored_once_over_a_restart(self) -> None:
         server = Server()
         self.addCleanup(server.end, signal.SIGKILL)
-        with Umbra(server.url, agent=self.agent, retry_for=60.0) as umbra:
+        with Umbra(server.url, agent=self.agent, timeout=60.0) as umbra:
             umbra.events.post({"output": "Before."})
             server.stop(signal.SIGKILL)
             with server.revived_by(_requests.Retry, "unanswered"):
@@ -137,7 +152,7 @@ class Outages(Case):
     def test_stream_of_findings_goes_on_over_a_restart(self) -> None:
         server = Server()
         self.addCleanup(server.end, signal.SIGKILL)
-        with Umbra(server.url, agent=self.agent, retry_for=60.0) as umbra:
+        with Umbra(server.url, agent=self.agent, timeout=60.0) as umbra:
             known = umbra.findings.list(agent=self.agent)
             self.assertEqual([one for one in known], [])
             first = umbra.events.post(PIPED)
@@ -157,10 +172,26 @@ class Outages(Case):
             self.assertEqual((next(other)).id, found.id)
             other.close()
 
+    def test_wait_for_an_approval_goes_on_over_a_restart(self) -> None:
+        server = Server()
+        self.addCleanup(server.end, signal.SIGKILL)
+        with Umbra(server.url, agent=self.agent, timeout=60.0, decision_timeout=PATIENT) as umbra:
+            asked = umbra.decide({"tool": "shop.refund", "arguments": {"payment": "p", "amount": 500}})
+            assert asked.approval is not None
+            umbra.approvals.approve(asked.approval.id)
+        server.stop(signal.SIGKILL)
+        with Umbra(server.url, timeout=0.01) as hasty:
+            with server.revived_by(_requests.Retry, "unanswered"):
+                self.assertEqual((hasty.approvals.wait(asked.approval.id, timeout=60.0)).state, "approved")
+
     def test_away_server_is_unavailable_after_the_given_time(self) -> None:
-        with Umbra("http://127.0.0.1:9", api_key="umbra_sk_secret", retry_for=0.5) as umbra:
+        with Umbra("http://127.0.0.1:9", api_key="umbra_sk_secret", timeout=0.5) as umbra:
             with self.assertRaises(Unavailable) as gone:
                 umbra.events.post({"output": "x"})
+            with self.assertRaisesRegex(Unavailable, "http://127.0.0.1:9 gave no answer"):
+                next(umbra.findings.stream())
+            with self.assertRaises(Unavailable):
+                umbra.approvals.wait("apr_1", timeout=0.1)
             self.assertIn("http://127.0.0.1:9 gave no answer", str(gone.exception))
             self.assertNotIn("secret", f"{gone.exception!r} {umbra!r} {umbra._core.config!r}")
             with self.assertRaises(Unavailable):
@@ -208,21 +239,23 @@ class Findings(Case):
 
 class Boundary(Case):
     def test_decision_is_followed_and_reported_by_hand(self) -> None:
-        with Umbra(SERVER.url, agent=self.agent, run=self.agent, timeout=PATIENT) as umbra:
+        with Umbra(SERVER.url, agent=self.agent, run=self.agent, decision_timeout=PATIENT) as umbra:
             answer = umbra.decide({"tool": {"server": "shop", "name": "get_refund"}, "arguments": {"id": "a"}})
             self.assertEqual((answer.decision, answer.effect), ("execute", "read"))
             umbra.report(answer.call_id, {"status": "ok", "result": {"id": "a"}})
             self.assertTrue(umbra.flush(PATIENT))
             refused = umbra.decide({"tool": "shop.refund", "arguments": {"payment": "p", "amount": 5000}})
             self.assertEqual((refused.decision, refused.guard.rule), ("block", "no-large-refunds"))
-            [run] = umbra.runs.list(run=self.agent)
+            [run] = [one for one in umbra.runs.list(run=self.agent)]
             self.assertEqual((run.agent, run.execution), (self.agent, "live"))
-            [ended] = umbra.runs.end(self.agent, reason="over")
+            [ended] = (umbra.runs.end(self.agent, reason="over")).ended
             self.assertEqual(ended.run, self.agent)
             effective = umbra.execution.effective(agent=self.agent, tool="shop.refund")
             self.assertEqual(effective.execution, "live")
             with self.assertRaisesRegex(ValueError, "a call needs its tool"):
                 umbra.decide({"arguments": {}})
+            with self.assertRaisesRegex(APIError, "^POST /v1/decide was refused"):
+                umbra.decide({"tool": "shop.refund", "arguments": "none"})
 
     def test_call_without_decorator_runs_is_stubbed_or_blocked(self) -> None:
         ran = []
@@ -239,11 +272,13 @@ class Boundary(Case):
         with self.assertRaises(Blocked) as invalid:
             self.umbra.call_tool("refund", {"payment": "p", "amount": -1}, run, server="shop")
         self.assertEqual((invalid.exception.reason, ran), ("invalid_arguments", [1]))
-        self.umbra._send(
-            _requests.Request(
-                "PUT", "/v1/execution", {"scope": "agent", "value": self.agent, "execution": "shadow", "reason": "try"}
-            )
-        )
+        with self.assertRaisesRegex(Blocked, "refused the question") as refused:
+            self.umbra.call_tool("send", to, run, call_id="x" * 10_000)
+        self.assertIsInstance(refused.exception.__cause__, APIError)
+        shadow = {"scope": "agent", "value": self.agent, "execution": "shadow", "reason": "try"}
+        self.umbra.request("put", "/v1/execution", body=shadow)
+        [override] = (self.umbra.request("get", "/v1/execution", query={"scope": "agent"}))["overrides"]
+        self.assertEqual(override["value"], self.agent)
         refunded = self.umbra.call_tool(
             "refund", {"payment": "p", "amount": 5}, run, server="shop", effect="write"
         )
@@ -252,6 +287,10 @@ class Boundary(Case):
             "send", to, run, server="mail", effect="write", stub=lambda to: f"not sent to {to}"
         )
         self.assertEqual((stubbed, ran), ("not sent to a@example.com", [1]))
+        queued = self.umbra.call_tool(
+            "refund", {"payment": "p", "amount": 5}, run, server="shop", stub_override={"id": "r", "status": "queued"}
+        )
+        self.assertEqual((queued["status"], ran), ("queued", [1]))
 
     def test_approved_call_runs_once(self) -> None:
         ran = []
@@ -264,11 +303,12 @@ class Boundary(Case):
         with self.assertRaises(ApprovalRequired) as asked:
             refund("pay-1", 500)
         id = asked.exception.approval_id
-        self.assertEqual([one.id for one in self.umbra.approvals.list(state="pending", agent=self.agent)], [id])
+        pending = [one.id for one in self.umbra.approvals.list(state="pending", agent=self.agent)]
+        self.assertEqual(pending, [id])
         self.assertEqual((self.umbra.approvals.wait(id, timeout=0.3)).state, "pending")
         approved = self.umbra.approvals.approve(id, "spoke with the customer")
         self.assertEqual((approved.state, approved.note), ("approved", "spoke with the customer"))
-        self.assertEqual((self.umbra.approvals.wait(id, timeout=PATIENT)).state, "approved")
+        self.assertEqual((self.umbra.approvals.wait(id)).state, "approved")
         self.assertEqual((refund("pay-1", 500), ran), ("refunded", ["pay-1"]))
         with self.assertRaises(ApprovalRequired) as again:
             refund("pay-1", 500)
@@ -304,6 +344,7 @@ class Sessions(Case):
                 s.ensure_updated("todo", section="Plan")
             with s.must_update("todo", section="Plan") as todo:
                 todo.edit({"op": "append_item", "section": "plan", "text": "edit a", "state": "open"})
+                self.assertEqual(todo.format, "markdown")
                 todo.edit(models.SetState(section="plan", item=models.ItemRef(text="find"), state="done"))
             self.assertEqual((s.ensure_updated("todo", section="Plan")).open_items, 1)
             with self.assertRaises(NotUpdated):
@@ -324,7 +365,7 @@ class Sessions(Case):
         with self.assertRaises(SessionOver):
             s.turn()
 
-    def first(self, s: Sidecar, most: int) -> Iterator[Step]:
+    def first(self, s: Sidecar, most: int) -> Iterator[SessionStep]:
         """Yields the first steps of a session."""
         left = most
         for step in s.stream(after=0):
@@ -338,7 +379,7 @@ class Sessions(Case):
             id = s.id
             s.turn("plan")
             (s.document("todo")).edit({"op": "append_text", "section": "notes", "text": "Before."})
-        with Umbra(SERVER.url, timeout=PATIENT) as other:
+        with Umbra(SERVER.url, decision_timeout=PATIENT) as other:
             with other.sidecar(id=id, route="search", close=False) as s:
                 self.assertEqual((s.route, (s.guard(EDIT)).decision), ("search", "allow"))
             with other.sidecar(id=id) as s:

@@ -85,7 +85,9 @@ class Calls(unittest.TestCase):
     def setUp(self) -> None:
         self.ran: list[Any] = []
         self.url = SERVERS[self.mode].url
-        self.umbra = Umbra(self.url, agent="python-test", session="s", run=uuid.uuid4().hex, seed="7", timeout=20.0)
+        self.umbra = Umbra(
+            self.url, agent="python-test", session="s", run=uuid.uuid4().hex, seed="7", decision_timeout=20.0
+        )
         self.addCleanup(self.umbra.close)
         self.refund, self.get_refund, self.list_refunds = self.shop(self.umbra)
 
@@ -133,7 +135,7 @@ class BothModes(Calls):
         self.assertEqual(self.ran, [])
 
     def test_server_away_lets_only_declared_reads_run(self) -> None:
-        gone = Umbra("http://127.0.0.1:9", agent="python-test", timeout=1.0)
+        gone = Umbra("http://127.0.0.1:9", agent="python-test", decision_timeout=1.0)
 
         @gone.tool(effect="read")
         def get_page(url: Any) -> Any:
@@ -152,7 +154,7 @@ class BothModes(Calls):
     def test_tool_that_was_called_a_write_does_not_run_while_the_server_hangs(self) -> None:
         proxy = Proxy(self.url)
         self.addCleanup(proxy.end)
-        client = Umbra(f"http://127.0.0.1:{proxy.server_port}", agent="python-test", timeout=2.0)
+        client = Umbra(f"http://127.0.0.1:{proxy.server_port}", agent="python-test", decision_timeout=2.0)
         self.addCleanup(client.close)
 
         @client.tool(effect="read", server="shop")
@@ -269,7 +271,7 @@ class InShadow(Calls):
         self.assertEqual(self.ran, [("get_refund", "old-1")])
 
     def test_process_is_the_run_of_calls_without_one(self) -> None:
-        with Umbra(self.url, agent="python-process", timeout=20.0) as umbra:
+        with Umbra(self.url, agent="python-process", decision_timeout=20.0) as umbra:
             refund, get_refund, _ = self.shop(umbra)
             made = [refund(f"pay-{n}", 49.99)["id"] for n in (1, 2)]
             self.assertEqual(made, ["shadow-1", "shadow-2"])

@@ -17,17 +17,17 @@ from ._async.client import AsyncUmbra
 from ._async.documents import AsyncDocument
 from ._async.fake import AsyncFakeSidecar
 from ._async.guardrails import AsyncGuardrails
-from ._async.resources import AsyncFindingStream, AsyncItems
+from ._async.resources import AsyncFindingStream, AsyncListing
 from ._async.sidecar import AsyncSidecar
 from ._fake import Moment, Recorded, Rule, Verdict
 from ._patterns import quote_patterns
 from ._requests import VERSION as __version__
-from ._session import Step
+from ._session import SessionStep
 from ._sync.client import Umbra
 from ._sync.documents import Document
 from ._sync.fake import FakeSidecar
 from ._sync.guardrails import Guardrails
-from ._sync.resources import FindingStream, Items
+from ._sync.resources import FindingStream, Listing
 from ._sync.sidecar import Sidecar
 from .errors import (
     APIError,
@@ -51,7 +51,7 @@ __all__ = [
     "AsyncFakeSidecar",
     "AsyncFindingStream",
     "AsyncGuardrails",
-    "AsyncItems",
+    "AsyncListing",
     "AsyncSidecar",
     "AsyncUmbra",
     "Blocked",
@@ -61,15 +61,15 @@ __all__ = [
     "FakeSidecar",
     "FindingStream",
     "Guardrails",
-    "Items",
+    "Listing",
     "Moment",
     "NotUpdated",
     "Recorded",
     "ResultWithheld",
     "Rule",
     "SessionOver",
+    "SessionStep",
     "Sidecar",
-    "Step",
     "StubFault",
     "Umbra",
     "UmbraError",

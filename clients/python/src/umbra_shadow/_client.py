@@ -11,11 +11,11 @@ import pydantic
 
 from . import models
 from ._config import Config, Place, entered
-from ._core import LAST_WORDS, Core
+from ._core import Core
 from ._requests import NoAnswer, Request, Response, parsed, path
 from ._terms import as_json
 from ._tools import UNSET, F, Tool, asked, full_name, wrapped
-from .errors import APIError, Blocked, Unavailable, UndecidedCall, problem_text
+from .errors import APIError, Unavailable, UndecidedCall, problem_text
 
 C = TypeVar("C", bound="ClientBase")
 M = TypeVar("M", bound=pydantic.BaseModel)
@@ -37,9 +37,9 @@ class ClientBase:
         run: str | None,
         seed: str | None,
         timeout: float,
-        retry_for: float,
+        decision_timeout: float,
     ) -> Core:
-        return Core(Config.of(url, api_key, agent, session, run, seed, timeout, retry_for))
+        return Core(Config.of(url, api_key, agent, session, run, seed, timeout, decision_timeout))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r}, agent={self.agent!r})"
@@ -53,11 +53,6 @@ class ClientBase:
     def agent(self) -> str:
         """Name of the agent."""
         return self._core.config.place.agent or "python"
-
-    @property
-    def timeout(self) -> float:
-        """Longest wait for a decision, and for a step of a sidecar, in seconds."""
-        return self._core.config.timeout
 
     @overload
     def tool(self, function: F) -> F: ...
@@ -86,12 +81,13 @@ class ClientBase:
         output_schema: Mapping[str, Any] | None = None,
         ignore: Iterable[str] = (),
     ) -> F | Callable[[F], F]:
-        """Puts the execution boundary around a function, or a coroutine function, that an agent calls as a tool.
+        """Puts the execution boundary around a function that an agent calls as a tool.
 
-        Before each call the server decides: the function runs, or its stub is returned and nothing runs, or
-        :class:`Blocked` or :class:`ApprovalRequired` is raised. The outcome of a call that ran is reported in the
-        background. While the server cannot be reached, a tool declared ``effect="read"`` runs, with a warning in the
-        log, unless the server has called it no read before; every other tool is refused with :class:`UndecidedCall`.
+        Before each call of the function, or coroutine function, the server decides: it runs, or its stub is returned
+        and nothing runs, or :class:`Blocked` or :class:`ApprovalRequired` is raised. The outcome of a call that ran is
+        reported in the background. While the server cannot be reached, a tool declared ``effect="read"`` runs, with a
+        warning in the log, unless the server has called it no read before; every other tool is refused with
+        :class:`UndecidedCall`.
 
         ``effect``: ``read``, ``write`` or ``destructive``. It decides about calls while the server is away, and is sent
         to the server, whose contracts and rules come first. The server believes it if the key has the scope
@@ -144,11 +140,11 @@ class ClientBase:
         route: str | None = None,
         modes: Sequence[str] = (),
     ) -> AbstractContextManager[None]:
-        """Sets agent, session, run, route and modes of the calls made within the block, by any client.
+        """Sets agent, session, run, route and modes of the calls within the block.
 
-        A run within a run inherits the execution of the outer run: ``parent_run`` is the outer run unless it is given.
-        Modes stack: inner modes are added to outer modes. Contexts hold for tasks and ``asyncio.to_thread`` that are
-        started within them.
+        They hold for calls by any client. A run within a run inherits the execution of the outer run: ``parent_run`` is
+        the outer run unless it is given. Modes stack: inner modes are added to outer modes. Contexts hold for tasks and
+        ``asyncio.to_thread`` that are started within them.
         """
         return entered(self._core.config, Place(agent, session, run, parent_run, seed, route), modes)
 
@@ -158,13 +154,6 @@ class ClientBase:
         ``outcome`` has ``status`` (``ok`` or ``error``) and, if there is one, ``result``, ``error``, ``duration_ms``.
         """
         self._core.report(call_id, {"agent": self._core.config.here().agent, **as_json(outcome)})
-
-    def flush(self, timeout: float = LAST_WORDS) -> bool:
-        """Waits until every outcome is reported, ``timeout`` seconds at most. Returns True if all were reported.
-
-        A program that ends does so by itself. It blocks the caller's thread.
-        """
-        return self._core.flush(timeout)
 
     def _decision_request(self, call: Mapping[str, Any] | models.DecideRequest) -> Request:
         """Returns the question about a call; context and id are added where the call has none."""
@@ -183,14 +172,13 @@ class ClientBase:
         return Request("POST", path("decide"), body, repeatable=True)
 
     def _decision(self, request: Request, response: Response) -> dict[str, Any]:
-        """Returns the answer. Raises :class:`Blocked` or :class:`UndecidedCall` if it is no decision."""
+        """Returns the answer. Raises :class:`APIError` or :class:`UndecidedCall` if it is no decision."""
         answer, tool, url = dict(response.body), full_name(request.body["tool"]), self.url
         if response.is_temporary:
             detail = f"{url} answered {response.status}: {problem_text(answer)}"
             raise UndecidedCall(tool, "unavailable", detail)
         if response.status != 200:
-            refusal = APIError(response.status, answer)
-            raise Blocked(tool, refusal.code, f"{url} refused the question: {refusal}")
+            raise APIError(str(request), response.status, answer)
         if answer.get("decision") not in DECISIONS:
             detail = f"what answers at {url} is no server of Umbra, or a newer one: decision {answer.get('decision')!r}"
             raise UndecidedCall(tool, "unavailable", detail)

@@ -36,11 +36,11 @@ _place: contextvars.ContextVar[Place] = contextvars.ContextVar("umbra_place", de
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """Settings of a client. ``timeout`` and ``retry_for`` are in seconds."""
+    """Settings of a client. ``timeout`` and ``decision_timeout`` are in seconds."""
 
     url: str
     timeout: float
-    retry_for: float
+    decision_timeout: float
     place: Place
     api_key: str | None = dataclasses.field(default=None, repr=False)
 
@@ -54,7 +54,7 @@ class Config:
         run: str | None,
         seed: str | None,
         timeout: float,
-        retry_for: float,
+        decision_timeout: float,
     ) -> Config:
         """Returns the settings by arguments, and by the environment where an argument is missing."""
         env = os.environ.get
@@ -64,7 +64,7 @@ class Config:
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
             shown = url.rpartition("@")[2].partition("?")[0]
             raise ValueError(f"{shown!r} is not an address of a server: write http://HOST:PORT or https://HOST")
-        for name, seconds in [("timeout", timeout), ("retry_for", retry_for)]:
+        for name, seconds in [("timeout", timeout), ("decision_timeout", decision_timeout)]:
             if not seconds > 0:
                 raise ValueError(f"{name} is in seconds and above 0, not {seconds!r}")
         api_key = api_key or env("UMBRA_API_KEY") or _first_line(env("UMBRA_API_KEY_FILE"))
@@ -76,7 +76,7 @@ class Config:
             run=run or env("UMBRA_RUN"),
             seed=seed or env("UMBRA_SEED"),
         )
-        return cls(url, timeout, retry_for, place, api_key)
+        return cls(url, timeout, decision_timeout, place, api_key)
 
     def here(self) -> Place:
         """Returns the context of a call that is made now."""

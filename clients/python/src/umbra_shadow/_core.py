@@ -6,7 +6,6 @@ import atexit
 import logging
 import queue
 import threading
-import time
 from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -87,7 +86,7 @@ class Core:
             if self._reporter is None or not self._reporter.is_alive():
                 self._reporter = threading.Thread(target=self._report_all, name="umbra-outcomes", daemon=True)
                 self._reporter.start()
-                atexit.register(self.flush)
+                atexit.register(lambda: self.sync_client().flush())
         try:
             self._outcomes.put_nowait((call_id, dict(outcome)))
         except queue.Full:
@@ -95,19 +94,17 @@ class Core:
                 "umbra: %d outcomes wait for %s; that of call %s is dropped", _MOST_OUTCOMES, self.config.url, call_id
             )
 
-    def flush(self, timeout: float = LAST_WORDS) -> bool:
-        """Waits until every outcome is reported, ``timeout`` seconds at most. Returns True if all were reported."""
-        until = time.monotonic() + timeout
-        while self._outcomes.unfinished_tasks and time.monotonic() < until:
-            time.sleep(0.005)
-        return not self._outcomes.unfinished_tasks
+    @property
+    def pending(self) -> int:
+        """Number of outcomes that are not reported yet."""
+        return self._outcomes.unfinished_tasks
 
     def _report_all(self) -> None:
         while True:
             call_id, outcome = self._outcomes.get()
             request = Request("POST", _requests.path("calls", call_id, "outcome"), outcome, repeatable=True)
             try:
-                response = self.sync_client()._http.request(request, max(self.config.timeout, 5.0))
+                response = self.sync_client()._http.request(request, max(self.config.decision_timeout, 5.0))
                 if response.status >= 400:
                     words = problem_text(response.body)
                     log.warning("umbra: the outcome of call %s was refused (%s): %s", call_id, response.status, words)

@@ -33,6 +33,11 @@ class DocumentBase:
         return self._answer.text or ""
 
     @property
+    def format(self) -> str:
+        """``markdown`` or ``yaml``."""
+        return self._answer.format
+
+    @property
     def etag(self) -> str | None:
         """Tag of this text; None if the document does not exist yet, or its state is unknown."""
         return self._answer.etag or None

@@ -56,6 +56,9 @@ class Request:
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     repeatable: bool = False
 
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
     @functools.cached_property
     def data(self) -> bytes:
         """Body as it is sent: JSON in UTF-8, or nothing."""
@@ -108,12 +111,17 @@ def path(*parts: str) -> str:
     return "/v1/" + "/".join(urllib.parse.quote(part, safe="") for part in parts)
 
 
-def headers_of(api_key: str | None, body: bytes, more: Mapping[str, str]) -> dict[str, str]:
-    """Returns the headers of a request."""
-    headers = {"User-Agent": f"umbra-shadow-python/{VERSION}", **more}
+def wire(request: Request, url: str, api_key: str | None, **timeouts: float) -> httpx.Request:
+    """Returns a request in the form of httpx; ``timeouts`` in seconds are those of its transport."""
+    headers = {"User-Agent": f"umbra-shadow-python/{VERSION}", **request.headers}
     if api_key:
         headers["Authorization"] = f"Bearer {api_key}"
-    return {**headers, "Content-Type": "application/json"} if body else headers
+    if request.data:
+        headers["Content-Type"] = "application/json"
+    extensions = {"timeout": timeouts}
+    return httpx.Request(
+        request.method, url + request.target, headers=headers, content=request.data, extensions=extensions
+    )
 
 
 def parsed(kind: type[M], response: Response) -> M:
@@ -145,7 +153,7 @@ class Retry:
             is_refused = response.status in (429, 503)
             return self._again(f"it answered {response.status}: {problem_text(response.body)}", is_refused, response)
         if response.status >= 400:
-            raise APIError(response.status, response.body)
+            raise APIError(str(self._request), response.status, response.body)
         if not 200 <= response.status < 300:
             raise Unavailable(f"what answers at {self._url} is no server of Umbra: it answered {response.status}")
         return None
@@ -161,7 +169,7 @@ class Retry:
         if wanted.isdigit():
             pause = max(pause, float(wanted))
         if not (self._request.repeatable or was_not_taken) or time.monotonic() + pause >= self._until:
-            raise Unavailable(f"{self._url} gave no answer: {what}") from None
+            raise Unavailable(f"{self._url} gave no answer: {what}", response.status if response else None) from None
         return pause
 
 

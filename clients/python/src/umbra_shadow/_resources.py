@@ -13,8 +13,8 @@ from ._terms import as_json
 # Limits of one batch of events: the server takes 1,000 events and 2 MiB.
 _MOST_EVENTS = 1_000
 _MOST_BYTES = 1_500_000
-# Items of one page of a list.
-PAGE = 200
+# Most items of one page of a list, and items of a page of a list without a limit.
+MOST_ITEMS, PAGE = 500, 200
 # Longest wait of one request for a verdict, in seconds; the server allows 60.
 LONGEST_WAIT = 30.0
 # First and longest pause between looks for an answer of a person, and between attempts to resume a stream, in seconds.

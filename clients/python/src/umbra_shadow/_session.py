@@ -95,7 +95,7 @@ class TooLong(Missed):
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
+class SessionStep:
     """Answer of the sidecar at one step of a session."""
 
     id: int
@@ -198,7 +198,7 @@ class Session:
         self.interventions = deque(maxlen=_MOST_INTERVENTIONS)
         self.outcome = None
         self.summary = None
-        self.deadline = core.config.timeout if deadline is None else deadline
+        self.deadline = core.config.decision_timeout if deadline is None else deadline
         if not self.deadline > 0:
             raise ValueError(f"deadline is in seconds and above 0, not {self.deadline!r}")
         self.strict = strict
@@ -316,14 +316,16 @@ class Session:
             "POST", path("guard"), {**asked, **who, **moved, "deadline_ms": self._server_ms()}, repeatable=True
         )
 
-    def _pattern_request(self, task: str | None, tools: Sequence[ToolLike], **told: Any) -> Request:
+    def _pattern_request(
+        self, task: str | None, task_id: str | None, tools: Sequence[ToolLike], **told: Any
+    ) -> Request:
         self._in_use()
         body = present(
             agent=self.agent,
             task=self._task_of("record_pattern", task),
             tools=[tool_of(tool) for tool in tools],
             session=self.id if self._is_attached else None,
-            task_id=self._attachment["task_id"],
+            task_id=task_id or self._attachment["task_id"],
             **told,
         )
         return Request("POST", path("patterns"), body)
@@ -375,7 +377,7 @@ class Session:
             missed = TooLong if status == 413 or _is_long(request) else Missed
             raise missed(f"the server does not take this ({status}): {problem_text(response.body)}")
         if status >= 400:
-            raise APIError(status, response.body)
+            raise APIError(str(request), status, response.body)
         if not 200 <= status < 300:
             raise self._unanswered(request, f"what answers is no server of Umbra: it answered {status}")
 

@@ -135,12 +135,11 @@ class Tool:
                 ignored.add(name)
         return ignored
 
-    def arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def arguments(self, bound: inspect.BoundArguments) -> dict[str, Any]:
         """Returns the arguments that the model gave, by name, with defaults, as JSON values.
 
         Objects of a framework (a context, a runtime, injected dependencies) and ignored parameters are left out.
         """
-        bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         named = dict(bound.arguments)
         more: Mapping[str, Any] = {}
@@ -188,8 +187,8 @@ class Call:
         function, kwargs = typing.cast("Callable[..., Any]", tool.function), dict(kwargs)
         # Only a tool of the boundary takes this argument; for another function it is an ordinary one.
         override = kwargs.pop("_guard_stub", None) if tool.core is not None else None
-        tool.signature.bind(*args, **kwargs)
-        call = cls(tool, lambda: tool.arguments(args, kwargs), lambda: function(*args, **kwargs))
+        bound = tool.signature.bind(*args, **kwargs)
+        call = cls(tool, lambda: tool.arguments(bound), lambda: function(*args, **kwargs))
         if override is not None:
             call.override = override
         if callable(tool.stub):
@@ -242,7 +241,7 @@ class Call:
         """
         tool, self.answer = self.tool, answer
         if answer["decision"] == "execute":
-            if _safe_mode() and answer.get("execution") == "live" and answer.get("effect") != "read":
+            if answer.get("execution") == "live" and answer.get("effect") != "read" and _safe_mode():
                 detail = "AGENT_SAFE_MODE is set here, but the server runs calls live: set it for the server as well"
                 raise Blocked(tool.name, "safe_mode_mismatch", detail, answer)
             return UNSET
@@ -319,7 +318,7 @@ def asked(core: Core, tool: Mapping[str, Any], arguments: Mapping[str, Any], cal
         "agent": place.agent,
         "tool": dict(tool),
         "arguments": dict(arguments),
-        "deadline_ms": max(1, int(core.config.timeout * 1000)),
+        "deadline_ms": max(1, int(core.config.decision_timeout * 1000)),
     }
     for key in ("session", "run", "parent_run", "seed", "route"):
         if getattr(place, key):
@@ -431,5 +430,5 @@ def _is_injected(hint: Any) -> bool:
 
 def _safe_mode() -> bool:
     """Returns True if AGENT_SAFE_MODE is set, as the server reads it: its name in any case, any value except "off"."""
-    said = (value.strip().lower() for name, value in os.environ.items() if name.upper() == "AGENT_SAFE_MODE")
+    said = (os.environ[name].strip().lower() for name in os.environ if name.upper() == "AGENT_SAFE_MODE")
     return any(value not in ("", "0", "false", "no", "off") for value in said)

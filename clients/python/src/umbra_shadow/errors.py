@@ -35,13 +35,15 @@ class APIError(UmbraError):
     """The server refused a request, and would refuse it again: a wrong key, or a request that breaks a rule of the API.
 
     ``status`` is the HTTP status, ``code`` the stable code of the problem, ``detail`` its description with a remedy,
-    ``errors`` the faults of the input, each with ``pointer`` (a JSON pointer), ``code`` and ``detail``.
+    ``errors`` the faults of the input, each with ``pointer`` (a JSON pointer), ``code`` and ``detail``. ``request_id``
+    is the request's id, as in ``x-request-id`` and in the server's log.
     """
 
-    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
-        super().__init__(f"the server refuses this ({status}): {problem_text(problem)}{_HINTS.get(status, '')}")
+    def __init__(self, request: str, status: int, problem: Mapping[str, Any]) -> None:
+        super().__init__(f"{request} was refused ({status}): {problem_text(problem)}{_HINTS.get(status, '')}")
         self.status: int = status
-        self.code: str = str(problem.get("code") or status)
+        self.code: str = str(problem.get("code") or f"http_{status}")
+        self.request_id: str | None = str(problem.get("instance") or "").removeprefix("urn:umbra:request:") or None
         self.detail: str = str(problem.get("detail") or problem.get("title") or "no reason given")
         errors = problem.get("errors")
         listed = errors if isinstance(errors, list) else []
@@ -49,7 +51,14 @@ class APIError(UmbraError):
 
 
 class Unavailable(UmbraError):
-    """No usable answer came in time: the server is away, late or faulty. The request may be made again."""
+    """No usable answer came in time: the server is away, late or faulty. The request may be made again.
+
+    ``status`` is the HTTP status of the last answer, None without one.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status: int | None = status
 
 
 class Blocked(UmbraError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
@@ -11,11 +12,11 @@ import pydantic
 
 from .. import models
 from .._client import ClientBase
-from .._core import Core
+from .._core import LAST_WORDS, Core
 from .._requests import ATTEMPT, NoAnswer, Request, Response, Retry, path
 from .._terms import DefinitionLike, Objective
 from .._tools import UNSET, Call, Outcome, Tool, later, rules_in_force
-from ..errors import UndecidedCall
+from ..errors import APIError, Blocked, UndecidedCall
 from . import io
 from .guardrails import guarded
 from .resources import (
@@ -44,8 +45,8 @@ class AsyncUmbra(ClientBase):
     unless set), ``UMBRA_SESSION``, ``UMBRA_RUN`` and ``UMBRA_SEED``. Without a run the session is the run, and without
     a session the process.
 
-    ``timeout``: the longest wait for a decision, and for a step of a sidecar, in seconds.
-    ``retry_for``: the longest time of any other request, in seconds. Within it, a request that may be repeated is sent
+    ``decision_timeout``: the longest wait for a decision, and for a step of a sidecar, in seconds.
+    ``timeout``: the longest time of any other request, in seconds. Within it, a request that may be repeated is sent
     again while the server is away or busy.
 
     A client is safe to use from several threads and event loops. It is closed by its block or by ``aclose``; a client
@@ -78,10 +79,10 @@ class AsyncUmbra(ClientBase):
         session: str | None = None,
         run: str | None = None,
         seed: str | None = None,
-        timeout: float = 2.0,
-        retry_for: float = 30.0,
+        timeout: float = 30.0,
+        decision_timeout: float = 2.0,
     ) -> None:
-        core = self._begin(url, api_key, agent, session, run, seed, timeout, retry_for)
+        core = self._begin(url, api_key, agent, session, run, seed, timeout, decision_timeout)
         self._over(core)
         core._async = self
 
@@ -121,6 +122,35 @@ class AsyncUmbra(ClientBase):
         """Returns the state of the server: version, queue, shadows, providers of models, and what it needs."""
         return await self._get(models.Status, path("status"))
 
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Sends a request to any operation of the API; returns the JSON object of its answer::
+
+            await umbra.request("GET", "/v1/sessions", query={"state": "open"})
+
+        A ``GET`` is sent again like every other read. Raises :class:`APIError` and :class:`Unavailable`.
+        """
+        method = method.upper()
+        asked = Request(method, path, body, query or {}, headers or {}, repeatable=method == "GET")
+        return dict((await self._send(asked)).body)
+
+    async def flush(self, timeout: float = LAST_WORDS) -> bool:
+        """Waits until every outcome is reported, ``timeout`` seconds at most. Returns True if all were reported.
+
+        A program that ends does so by itself.
+        """
+        until = time.monotonic() + timeout
+        while self._core.pending and time.monotonic() < until:
+            await io.sleep(0.005)
+        return not self._core.pending
+
     async def decide(self, call: Mapping[str, Any] | models.DecideRequest) -> models.Answer:
         """Returns the decision about a call. Run the call only if ``decision`` is ``execute``, then ``report`` it.
 
@@ -128,7 +158,7 @@ class AsyncUmbra(ClientBase):
         agent, session, run, route and modes are those of the client and of :meth:`context` unless given.
         :meth:`call_tool` follows the decision as well.
 
-        Raises :class:`Blocked` if the server refuses the question itself, and :class:`UndecidedCall` if it does not
+        Raises :class:`APIError` if the server refuses the question itself, and :class:`UndecidedCall` if it does not
         answer in time.
         """
         return self._parsed(models.Answer, await self._decide(self._decision_request(call)))
@@ -137,12 +167,13 @@ class AsyncUmbra(ClientBase):
         self,
         tool: str,
         arguments: Mapping[str, Any],
-        run: Callable[[], Awaitable[Any]],
+        function: Callable[[], Awaitable[Any]],
         *,
         server: str | None = None,
         description: str | None = None,
         effect: str | None = None,
         stub: Any = UNSET,
+        stub_override: Any = UNSET,
         input_schema: Mapping[str, Any] | None = None,
         output_schema: Mapping[str, Any] | None = None,
         annotations: Mapping[str, Any] | None = None,
@@ -151,9 +182,10 @@ class AsyncUmbra(ClientBase):
         """Makes a call of a tool as :meth:`tool` does, without a decorator: for agents' frameworks and tools by name.
 
         Decides about the call by its ``arguments``, which are those that the model gave. Then it returns the result of
-        ``run()`` and reports it, or returns the stub, or raises :class:`Blocked`, :class:`ApprovalRequired`,
+        ``function()`` and reports it, or returns the stub, or raises :class:`Blocked`, :class:`ApprovalRequired`,
         :class:`UndecidedCall` or :class:`StubFault`. Within a block of a sidecar's guardrails, its rules come first.
         ``call_id`` is the caller's id of the call, made up unless given: the same id asks again about the same call.
+        ``stub_override`` is the result in rehearsal, whatever the contract says.
         The other parameters are those of :meth:`tool`, and of the tool in ``tools/list``.
         """
         described = Tool(
@@ -167,8 +199,8 @@ class AsyncUmbra(ClientBase):
             annotations=annotations,
             core=self._core,
         )
-        call = Call.given(described, arguments, run)
-        call.id = call_id or call.id
+        call = Call.given(described, arguments, function)
+        call.id, call.override = call_id or call.id, stub_override
         return await self._made(call)
 
     def sidecar(
@@ -237,6 +269,9 @@ class AsyncUmbra(ClientBase):
         except UndecidedCall as gone:
             call.undecided(self._core, gone)
             return await call.run()
+        except APIError as refused:
+            detail = f"{self.url} refused the question: {refused.detail}"
+            raise Blocked(call.tool.name, refused.code, detail) from refused
         stub = call.stub_of(answer)
         return stub if stub is not UNSET else await self._ran(call, answer, call.run)
 
@@ -257,7 +292,7 @@ class AsyncUmbra(ClientBase):
 
     async def _decide(self, request: Request) -> dict[str, Any]:
         try:
-            response = await self._http.request(request, self._core.config.timeout)
+            response = await self._http.request(request, self._core.config.decision_timeout)
         except NoAnswer as gone:
             raise self._undecided(request, gone) from None
         return self._decision(request, response)
@@ -269,7 +304,7 @@ class AsyncUmbra(ClientBase):
 
         Raises :class:`APIError` and :class:`Unavailable`.
         """
-        retry = Retry(request, self.url, self._core.config.retry_for + wait, ATTEMPT + wait)
+        retry = Retry(request, self.url, self._core.config.timeout + wait, ATTEMPT + wait)
         while True:
             try:
                 response = await self._http.request(request, retry.seconds())

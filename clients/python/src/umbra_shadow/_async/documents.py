@@ -51,7 +51,7 @@ class AsyncDocument(DocumentBase):
         return self._take(await self._ask(self._request("PUT", body=body, headers=headers)))
 
     async def history(self, cursor: str | None = None) -> models.History:
-        """Returns a page of the versions, oldest first, from the first version or from a cursor on."""
+        """Returns a page of the versions, oldest first; ``cursor`` is the ``next_cursor`` of the page before."""
         request = self._request("GET", "history", params=present(cursor=cursor), repeatable=True)
         return await self._session._of_session(models.History, request)
 

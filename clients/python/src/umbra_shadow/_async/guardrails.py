@@ -21,14 +21,19 @@ class AsyncGuardrails(GuardrailsBase):
     """Applies the rules to calls of tools; :meth:`AsyncSidecar.guardrails` returns one."""
 
     async def call_tool(
-        self, tool: str, arguments: Mapping[str, Any], run: Callable[[], Awaitable[Any]], *, server: str | None = None
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        function: Callable[[], Awaitable[Any]],
+        *,
+        server: str | None = None,
     ) -> Any:
-        """Makes a call under the rules, without a decorator: asks, then runs ``run()`` and reports its result.
+        """Makes a call under the rules, without a decorator: asks, then runs ``function()`` and reports its result.
 
         ``arguments`` are those that the model gave. Raises as a decorated function does.
         """
-        call = Call.given(Tool(name=tool, server=server), arguments, run)
-        return await guarded(self._async(), self._rules, call, run)
+        call = Call.given(Tool(name=tool, server=server), arguments, function)
+        return await guarded(self._async(), self._rules, call, function)
 
 
 async def guarded(session: AsyncSidecar, rules: Rules, call: Call, run: Callable[[], Awaitable[Any]]) -> Any:

@@ -6,21 +6,18 @@ import asyncio
 import os
 import ssl
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import TypeVar, cast
 
 import httpx
 
 from .._config import Config
-from .._requests import SILENCE, EventDecoder, NoAnswer, Request, Response, ServerEvent, headers_of
+from .._requests import SILENCE, EventDecoder, NoAnswer, Request, Response, ServerEvent, wire
 
-__all__ = ["Checked", "Http", "Semaphore", "aclosing", "checked", "is_async", "sleep"]
+__all__ = ["Http", "Semaphore", "aclosing", "is_async", "sleep"]
 
 T = TypeVar("T")
-C = TypeVar("C", covariant=True)
-D = TypeVar("D")
 
 is_async = True
 Semaphore = asyncio.Semaphore
@@ -33,47 +30,12 @@ async def sleep(seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
-class Check(Protocol[C]):
-    """A check that is made now by ``check``, or at the end of a block."""
-
-    async def check(self) -> C: ...
-
-    async def __aenter__(self) -> C: ...
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-
-class Checked(Generic[D]):
-    """A check: awaited it is made now, and as a block at its end."""
-
-    def __init__(self, check: Check[D]) -> None:
-        self._check = check
-
-    def __await__(self) -> Generator[Any, None, D]:
-        return self._check.check().__await__()
-
-    async def __aenter__(self) -> D:
-        return await self._check.__aenter__()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._check.__aexit__(kind, error, trace)
-
-
-def checked(check: Check[D]) -> Checked[D]:
-    """Returns the check, to be awaited or used as a block."""
-    return Checked(check)
-
-
 class Http:
     """HTTP to one server. Connections belong to the event loop, and to the process, that opened them."""
 
     def __init__(self, config: Config, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        self._config, self._transport = config, transport
-        self._clients: dict[tuple[int, asyncio.AbstractEventLoop], httpx.AsyncClient] = {}
+        self._config, self._given = config, transport
+        self._transports: dict[tuple[int, asyncio.AbstractEventLoop], httpx.AsyncBaseTransport] = {}
         self._tls: ssl.SSLContext | None = None
 
     async def request(self, request: Request, seconds: float) -> Response:
@@ -82,12 +44,8 @@ class Http:
 
     async def events(self, request: Request, seconds: float) -> AsyncGenerator[Response | ServerEvent, None]:
         """Yields server-sent events, or the response if it is no stream; the stream begins within ``seconds``."""
-        client = self._client()
         try:
-            sent = client.build_request(
-                "GET", self._config.url + request.target, headers=headers_of(self._config.api_key, b"", request.headers)
-            )
-            response = await _within(seconds, lambda: client.send(sent, stream=True))
+            response = await _within(seconds, lambda: self._send(request))
             try:
                 if response.status_code != 200:
                     data = await _within(seconds, response.aread)
@@ -105,32 +63,31 @@ class Http:
 
     async def close(self) -> None:
         """Closes the connections of this event loop."""
-        client = self._clients.pop((os.getpid(), asyncio.get_running_loop()), None)
-        if client is not None:
-            await client.aclose()
+        transport = self._transports.pop((os.getpid(), asyncio.get_running_loop()), None)
+        if transport is not None:
+            await transport.aclose()
 
     async def _request(self, request: Request) -> Response:
-        headers = headers_of(self._config.api_key, request.data, request.headers)
-        url = self._config.url + request.target
         for attempt in range(2):
             try:
-                response = await self._client().request(request.method, url, content=request.data, headers=headers)
-                return Response.of(response.status_code, response.content, response.headers)
+                response = await self._send(request)
+                return Response.of(response.status_code, await response.aread(), response.headers)
             except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
                 # A kept connection may have been closed in this moment.
                 if attempt or not request.repeatable:
                     raise
         raise AssertionError
 
-    def _client(self) -> httpx.AsyncClient:
+    async def _send(self, request: Request) -> httpx.Response:
+        """Sends a request by the transport itself: the client of httpx adds half of the time that a request costs."""
         key = (os.getpid(), asyncio.get_running_loop())
-        if key not in self._clients:
-            # Other threads may add clients of their own loops meanwhile.
-            for pid, loop in list(self._clients):
+        if key not in self._transports:
+            # Other threads may add transports of their own loops meanwhile.
+            for pid, loop in list(self._transports):
                 if pid != key[0] or loop.is_closed():
-                    self._clients.pop((pid, loop), None)
-            self._clients[key] = httpx.AsyncClient(transport=self._transport or self._connecting(), timeout=None)
-        return self._clients[key]
+                    self._transports.pop((pid, loop), None)
+            self._transports[key] = self._given or self._connecting()
+        return await self._transports[key].handle_async_request(wire(request, self._config.url, self._config.api_key))
 
     def _connecting(self) -> httpx.AsyncBaseTransport:
         if self._config.url.startswith("https") and self._tls is None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
 import datetime
+import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -13,9 +13,19 @@ import pydantic
 from .. import models
 from .._core import log
 from .._requests import NoAnswer, Request, Response, path
-from .._resources import FIRST_PAUSE, LONGEST_PAUSE, LONGEST_WAIT, PAGE, BatchSum, EventLike, batches, event_of
+from .._resources import (
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    LONGEST_WAIT,
+    MOST_ITEMS,
+    PAGE,
+    BatchSum,
+    EventLike,
+    batches,
+    event_of,
+)
 from .._terms import object_of, present
-from ..errors import APIError
+from ..errors import APIError, Unavailable, problem_text
 from . import io
 
 if TYPE_CHECKING:
@@ -30,31 +40,25 @@ Time = datetime.datetime | str
 """A point in time: a datetime with its zone, or a text by RFC 3339."""
 
 
-class AsyncItems(Generic[M]):
-    """Items of a list, page by page. ``resume_cursor`` is behind the last page read: follow from there."""
+class AsyncListing(Generic[M]):
+    """List that is read page by page while it is iterated, and anew each time."""
 
     def __init__(
         self, client: AsyncUmbra, kind: type[M], full: str, limit: int | None, params: Mapping[str, Any]
     ) -> None:
-        self._client, self._kind, self._full, self._params = client, kind, full, params
-        self.resume_cursor: str | None = None
-        """Cursor behind the items so far, for ``after`` of a stream; None before the first page."""
-        self._items = self._pages(limit)
+        self._client, self._kind, self._full, self._limit, self._params = client, kind, full, limit, params
+        self.resume_cursor: str | None = params.get("cursor")
+        """Cursor behind the last page that was read: ``cursor`` of another list with the same filters, or ``after`` of
+        a stream, goes on there. None before the first page."""
 
-    def __aiter__(self) -> AsyncItems[M]:
-        return self
-
-    async def __anext__(self) -> M:
-        return await anext(self._items)
-
-    async def _pages(self, limit: int | None) -> AsyncIterator[M]:
-        cursor: str | None = None
-        left = limit
+    async def __aiter__(self) -> AsyncIterator[M]:
+        cursor, left = self._params.get("cursor"), self._limit
         while left is None or left > 0:
-            asked = {**self._params, "cursor": cursor, "limit": PAGE if left is None else min(left, PAGE)}
+            size = PAGE if left is None else min(left, MOST_ITEMS)
+            asked = {**self._params, "cursor": cursor, "limit": size}
             answer = await self._client._send(Request("GET", self._full, params=asked, repeatable=True))
             items = answer.body.get("items") or []
-            self.resume_cursor = answer.body.get("resume_cursor")
+            self.resume_cursor = answer.body.get("resume_cursor") or self.resume_cursor
             for item in items:
                 yield self._client._parsed(self._kind, item)
             left = None if left is None else left - len(items)
@@ -67,20 +71,21 @@ class _Resource:
     def __init__(self, client: AsyncUmbra) -> None:
         self._client = client
 
-    def _list(self, kind: type[M], full: str, limit: int | None, params: Mapping[str, Any]) -> AsyncItems[M]:
+    def _list(self, kind: type[M], full: str, limit: int | None, params: Mapping[str, Any]) -> AsyncListing[M]:
         """Returns the items of all pages, ``limit`` at most."""
-        return AsyncItems(self._client, kind, full, limit, params)
+        return AsyncListing(self._client, kind, full, limit, params)
 
 
 class AsyncEvents(_Resource):
     """Copies of what agents do: actions and outputs."""
 
     async def post(self, event: EventLike, *, wait: int | None = None) -> models.AcceptedEvent:
-        """Posts an event, and returns its id, its triggers, and what each shadow does with it.
+        """Posts an event.
 
-        ``event`` has ``agent`` (the client's unless given) and one of ``output``, ``tool``, ``input``. ``wait``:
-        seconds, at most 60, to wait for the verdict of active shadows. The event is stored once, however often it is
-        sent: by its ``id``, which is made up unless given.
+        The answer has its id, its triggers, and what each shadow does with it. ``event`` has ``agent`` (the client's
+        unless given) and one of ``output``, ``tool``, ``input``. ``wait``: seconds, at most 60, to wait for the verdict
+        of active shadows. The event is stored once, however often it is sent: by its ``id``, which is made up unless
+        given.
 
         Raises :class:`APIError` with the faults of the event, and :class:`Unavailable`.
         """
@@ -91,14 +96,15 @@ class AsyncEvents(_Resource):
         return self._client._parsed(models.AcceptedEvent, answer.body)
 
     async def post_many(self, events: Iterable[EventLike]) -> models.BatchResult:
-        """Posts many events, in batches that the server takes, and returns one result for each, in order.
+        """Posts many events, in batches that the server takes.
 
         ``results[n]`` has the ``id`` of the event, or the ``error`` by which it is not stored: each event counts for
-        itself. Events that a busy server refuses are posted again until ``retry_for`` is over. Raises :class:`APIError` for a refused batch and :class:`Unavailable`; batches before it are stored, and
-        may be posted again with the same ids.
+        itself. Events that a busy server refuses are posted again until ``timeout`` is over. Raises :class:`APIError`
+        for a refused batch, and :class:`Unavailable`; batches before it are stored, and may be posted again with the
+        same ids.
         """
         total = BatchSum()
-        until = time.monotonic() + self._client._core.config.retry_for
+        until = time.monotonic() + self._client._core.config.timeout
         for batch in batches(events, self._client.agent):
             places, pause = list(range(len(batch))), FIRST_PAUSE
             while places:
@@ -124,9 +130,17 @@ class AsyncEvents(_Resource):
         until: Time | None = None,
         order: Order | None = None,
         limit: int | None = None,
-    ) -> AsyncItems[models.EventView]:
-        """Yields events of all pages, oldest first unless ``order="desc"``; ``limit`` at most."""
-        asked = {"agent": agent, "task_id": task_id, "since": since, "until": until, "order": order}
+        cursor: str | None = None,
+    ) -> AsyncListing[models.EventView]:
+        """Yields events, oldest first unless ``order="desc"``; ``limit`` at most."""
+        asked = {
+            "agent": agent,
+            "task_id": task_id,
+            "since": since,
+            "until": until,
+            "order": order,
+            "cursor": cursor,
+        }
         return self._list(models.EventView, path("events"), limit, asked)
 
     async def verdict(self, event_id: str, *, wait: float = 0.0) -> models.VerdictItem:
@@ -165,8 +179,9 @@ class AsyncFindings(_Resource):
         until: Time | None = None,
         order: Order | None = None,
         limit: int | None = None,
-    ) -> AsyncItems[models.Finding]:
-        """Yields findings of all pages, oldest first unless ``order="desc"``; ``limit`` at most.
+        cursor: str | None = None,
+    ) -> AsyncListing[models.Finding]:
+        """Yields findings, oldest first unless ``order="desc"``; ``limit`` at most.
 
         ``severity`` is the least one. Without ``mode``, findings of passive shadows are left out.
         """
@@ -183,6 +198,7 @@ class AsyncFindings(_Resource):
             "since": since,
             "until": until,
             "order": order,
+            "cursor": cursor,
         }
         return self._list(models.Finding, path("findings"), limit, asked)
 
@@ -208,17 +224,19 @@ class AsyncFindings(_Resource):
         trigger: str | None = None,
         verified: bool | None = None,
         status: Status | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
     ) -> AsyncFindingStream:
-        """Follows the findings, from now on or behind the cursor ``after``, until the caller stops.
+        """Follows the findings until the caller stops.
 
-        ``after`` is the ``resume_cursor`` of a stream, or of :meth:`list`::
+        The stream begins now, or behind ``after``, the ``resume_cursor`` of a stream or of :meth:`list`::
 
             stream = umbra.findings.stream(after=saved)
             async for finding in stream:
                 saved = stream.resume_cursor
 
         Interruptions are bridged: no finding is skipped or repeated. Raises :class:`APIError` for a wrong filter or
-        key.
+        key, and :class:`Unavailable` if the stream cannot be opened within the client's ``timeout``.
         """
         asked = {
             "shadow": shadow,
@@ -230,6 +248,8 @@ class AsyncFindings(_Resource):
             "trigger": trigger,
             "verified": verified,
             "status": status,
+            "since": since,
+            "until": until,
         }
         return AsyncFindingStream(self._client, asked, after)
 
@@ -256,24 +276,27 @@ class AsyncFindingStream:
         await self._findings.aclose()
 
     async def _follow(self) -> AsyncGenerator[models.Finding, None]:
-        pause = FIRST_PAUSE
+        timeout, was_open, pause = self._client._core.config.timeout, False, FIRST_PAUSE
+        until = time.monotonic() + timeout
         while True:
             headers = {"Accept": "text/event-stream"}
             if self.resume_cursor:
                 headers["Last-Event-ID"] = self.resume_cursor
             request = Request("GET", path("findings", "stream"), params=self._params, headers=headers)
             try:
-                async with io.aclosing(self._client._http.events(request, self._client.timeout)) as events:
+                async with io.aclosing(self._client._http.events(request, timeout)) as events:
                     async for event in events:
                         if isinstance(event, Response):
                             if not event.is_temporary:
-                                raise APIError(event.status, event.body)
-                            break
-                        pause = FIRST_PAUSE
+                                raise APIError(str(request), event.status, event.body)
+                            raise NoAnswer(f"it answered {event.status}: {problem_text(event.body)}")
+                        was_open, pause = True, FIRST_PAUSE
                         self.resume_cursor = event.id or self.resume_cursor
                         if event.data:
                             yield self._client._parsed(models.Finding, object_of(event.data))
             except NoAnswer as gone:
+                if not was_open and time.monotonic() + pause >= until:
+                    raise Unavailable(f"{self._client.url} gave no answer: {gone}") from None
                 if pause == FIRST_PAUSE:
                     log.warning("umbra: findings are not followed until the server answers again: %s", gone)
             await io.sleep(pause)
@@ -283,16 +306,14 @@ class AsyncFindingStream:
 class AsyncApprovals(_Resource):
     """Calls of tools that wait for a person."""
 
-    async def list(
-        self, *, state: str | None = None, agent: str | None = None, tool: str | None = None, limit: int | None = None
-    ) -> builtins.list[models.Approval]:
-        """Returns the newest approvals, ``limit`` at most (1 to 500; 50 unless given).
+    def list(
+        self, *, state: str | None = None, agent: str | None = None, tool: str | None = None, limit: int = MOST_ITEMS
+    ) -> AsyncListing[models.Approval]:
+        """Yields the newest approvals, ``limit`` at most: 1 to 500, 500 unless given.
 
         ``state`` is ``pending``, ``approved``, ``denied``, ``used`` or ``expired``; ``tool`` a name or a glob.
         """
-        params = {"state": state, "agent": agent, "tool": tool, "limit": limit}
-        answer = await self._client._send(Request("GET", path("approvals"), params=params, repeatable=True))
-        return [self._client._parsed(models.Approval, item) for item in answer.body.get("items") or []]
+        return self._list(models.Approval, path("approvals"), limit, {"state": state, "agent": agent, "tool": tool})
 
     async def get(self, approval_id: str) -> models.Approval:
         """Returns an approval."""
@@ -306,16 +327,23 @@ class AsyncApprovals(_Resource):
         """Denies a call. Needs a key of the scope ``admin``."""
         return await self._answer(approval_id, "deny", reason)
 
-    async def wait(self, approval_id: str, timeout: float) -> models.Approval:
-        """Waits until a person has answered, ``timeout`` seconds at most; then ``state`` may still be ``pending``."""
-        until = time.monotonic() + timeout
+    async def wait(self, approval_id: str, timeout: float | None = None) -> models.Approval:
+        """Waits for a person's answer.
+
+        The wait ends when the approval expires, or ``timeout`` seconds have passed; then ``state`` may still be
+        ``pending``. Outages of the server are waited out; raises :class:`Unavailable` if the time ends in one.
+        """
+        until = math.inf if timeout is None else time.monotonic() + timeout
         pause = FIRST_PAUSE
         while True:
-            approval = await self.get(approval_id)
-            left = until - time.monotonic()
-            if approval.state != "pending" or left <= 0:
-                return approval
-            await io.sleep(min(pause, left))
+            try:
+                approval = await self.get(approval_id)
+                if approval.state != "pending" or time.monotonic() >= until:
+                    return approval
+            except Unavailable:
+                if time.monotonic() >= until:
+                    raise
+            await io.sleep(max(0.0, min(pause, until - time.monotonic())))
             pause = min(1.5 * pause, LONGEST_PAUSE)
 
     async def _answer(self, approval_id: str, decision: str, reason: str | None) -> models.Approval:
@@ -335,7 +363,7 @@ class AsyncExecution(_Resource):
         run: str | None = None,
         parent_run: str | None = None,
     ) -> models.Effective:
-        """Returns the execution of such calls, with the source that decided: ``won`` and ``overruled``."""
+        """Returns the execution of such calls; ``won`` and ``overruled`` are the sources that say one."""
         asked = {"agent": agent, "session": session, "tool": tool, "run": run, "parent_run": parent_run}
         return await self._client._get(models.Effective, path("execution", "effective"), asked)
 
@@ -343,22 +371,21 @@ class AsyncExecution(_Resource):
 class AsyncRuns(_Resource):
     """Runs: calls that share the state of their stubs."""
 
-    async def list(
+    def list(
         self,
         *,
         agent: str | None = None,
         run: str | None = None,
         in_shadow: bool | None = None,
-        limit: int | None = None,
-    ) -> builtins.list[models.Run]:
-        """Returns the runs with the newest calls, ``limit`` at most (1 to 500; 50 unless given)."""
-        params = {"agent": agent, "run": run, "in_shadow": in_shadow, "limit": limit}
-        return (await self._client._get(models.RunList, path("runs"), params)).items
+        limit: int = MOST_ITEMS,
+    ) -> AsyncListing[models.Run]:
+        """Yields the runs with the newest calls, ``limit`` at most: 1 to 500, 500 unless given."""
+        return self._list(models.Run, path("runs"), limit, {"agent": agent, "run": run, "in_shadow": in_shadow})
 
-    async def end(self, run: str, *, reason: str, agent: str | None = None) -> builtins.list[models.RunName]:
-        """Ends a run, of one agent or of all; the next call with its name begins a new one. Returns the ended runs."""
+    async def end(self, run: str, *, reason: str, agent: str | None = None) -> models.RunsEnded:
+        """Ends a run, of one agent or of all; the next call with its name begins a new one. ``ended`` has the runs."""
         body = present(reason=reason, agent=agent)
-        return (await self._client._post(models.RunsEnded, path("runs", run, "end"), body, True)).ended
+        return await self._client._post(models.RunsEnded, path("runs", run, "end"), body)
 
 
 class AsyncTrajectories(_Resource):
@@ -379,10 +406,16 @@ class AsyncBreakers(_Resource):
     """Recommendations to stop routing work to an agent."""
 
     def list(
-        self, *, agent: str | None = None, recommendation: str | None = None, limit: int | None = None
-    ) -> AsyncItems[models.Breaker]:
-        """Yields breakers; ``recommendation`` is ``closed``, ``open`` or ``half_open``."""
-        asked = {"agent": agent, "recommendation": recommendation}
+        self,
+        *,
+        agent: str | None = None,
+        recommendation: str | None = None,
+        order: Order | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> AsyncListing[models.Breaker]:
+        """Yields breakers, ``limit`` at most; ``recommendation`` is ``closed``, ``open`` or ``half_open``."""
+        asked = {"agent": agent, "recommendation": recommendation, "order": order, "cursor": cursor}
         return self._list(models.Breaker, path("breakers"), limit, asked)
 
     async def get(self, agent: str) -> models.Breaker:
@@ -415,8 +448,9 @@ class AsyncReflexions(_Resource):
         until: Time | None = None,
         order: Order | None = None,
         limit: int | None = None,
-    ) -> AsyncItems[models.Reflexion]:
-        """Yields reflexions of all pages, oldest first unless ``order="desc"``; ``limit`` at most."""
+        cursor: str | None = None,
+    ) -> AsyncListing[models.Reflexion]:
+        """Yields reflexions, oldest first unless ``order="desc"``; ``limit`` at most."""
         asked = {
             "agent": agent,
             "task_type": task_type,
@@ -424,5 +458,6 @@ class AsyncReflexions(_Resource):
             "since": since,
             "until": until,
             "order": order,
+            "cursor": cursor,
         }
         return self._list(models.Reflexion, path("reflexions"), limit, asked)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
@@ -12,11 +13,11 @@ import pydantic
 
 from .. import models
 from .._client import ClientBase
-from .._core import Core
+from .._core import LAST_WORDS, Core
 from .._requests import ATTEMPT, NoAnswer, Request, Response, Retry, path
 from .._terms import DefinitionLike, Objective
 from .._tools import UNSET, Call, Outcome, Tool, later, rules_in_force
-from ..errors import UndecidedCall
+from ..errors import APIError, Blocked, UndecidedCall
 from . import io
 from .guardrails import guarded
 from .resources import (
@@ -45,8 +46,8 @@ class Umbra(ClientBase):
     unless set), ``UMBRA_SESSION``, ``UMBRA_RUN`` and ``UMBRA_SEED``. Without a run the session is the run, and without
     a session the process.
 
-    ``timeout``: the longest wait for a decision, and for a step of a sidecar, in seconds.
-    ``retry_for``: the longest time of any other request, in seconds. Within it, a request that may be repeated is sent
+    ``decision_timeout``: the longest wait for a decision, and for a step of a sidecar, in seconds.
+    ``timeout``: the longest time of any other request, in seconds. Within it, a request that may be repeated is sent
     again while the server is away or busy.
 
     A client is safe to use from several threads and event loops. It is closed by its block or by ``close``; a client
@@ -79,10 +80,10 @@ class Umbra(ClientBase):
         session: str | None = None,
         run: str | None = None,
         seed: str | None = None,
-        timeout: float = 2.0,
-        retry_for: float = 30.0,
+        timeout: float = 30.0,
+        decision_timeout: float = 2.0,
     ) -> None:
-        core = self._begin(url, api_key, agent, session, run, seed, timeout, retry_for)
+        core = self._begin(url, api_key, agent, session, run, seed, timeout, decision_timeout)
         self._over(core)
         core._sync = self
 
@@ -122,6 +123,35 @@ class Umbra(ClientBase):
         """Returns the state of the server: version, queue, shadows, providers of models, and what it needs."""
         return self._get(models.Status, path("status"))
 
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Sends a request to any operation of the API; returns the JSON object of its answer::
+
+            umbra.request("GET", "/v1/sessions", query={"state": "open"})
+
+        A ``GET`` is sent again like every other read. Raises :class:`APIError` and :class:`Unavailable`.
+        """
+        method = method.upper()
+        asked = Request(method, path, body, query or {}, headers or {}, repeatable=method == "GET")
+        return dict((self._send(asked)).body)
+
+    def flush(self, timeout: float = LAST_WORDS) -> bool:
+        """Waits until every outcome is reported, ``timeout`` seconds at most. Returns True if all were reported.
+
+        A program that ends does so by itself.
+        """
+        until = time.monotonic() + timeout
+        while self._core.pending and time.monotonic() < until:
+            io.sleep(0.005)
+        return not self._core.pending
+
     def decide(self, call: Mapping[str, Any] | models.DecideRequest) -> models.Answer:
         """Returns the decision about a call. Run the call only if ``decision`` is ``execute``, then ``report`` it.
 
@@ -129,7 +159,7 @@ class Umbra(ClientBase):
         agent, session, run, route and modes are those of the client and of :meth:`context` unless given.
         :meth:`call_tool` follows the decision as well.
 
-        Raises :class:`Blocked` if the server refuses the question itself, and :class:`UndecidedCall` if it does not
+        Raises :class:`APIError` if the server refuses the question itself, and :class:`UndecidedCall` if it does not
         answer in time.
         """
         return self._parsed(models.Answer, self._decide(self._decision_request(call)))
@@ -138,12 +168,13 @@ class Umbra(ClientBase):
         self,
         tool: str,
         arguments: Mapping[str, Any],
-        run: Callable[[], Any],
+        function: Callable[[], Any],
         *,
         server: str | None = None,
         description: str | None = None,
         effect: str | None = None,
         stub: Any = UNSET,
+        stub_override: Any = UNSET,
         input_schema: Mapping[str, Any] | None = None,
         output_schema: Mapping[str, Any] | None = None,
         annotations: Mapping[str, Any] | None = None,
@@ -152,9 +183,10 @@ class Umbra(ClientBase):
         """Makes a call of a tool as :meth:`tool` does, without a decorator: for agents' frameworks and tools by name.
 
         Decides about the call by its ``arguments``, which are those that the model gave. Then it returns the result of
-        ``run()`` and reports it, or returns the stub, or raises :class:`Blocked`, :class:`ApprovalRequired`,
+        ``function()`` and reports it, or returns the stub, or raises :class:`Blocked`, :class:`ApprovalRequired`,
         :class:`UndecidedCall` or :class:`StubFault`. Within a block of a sidecar's guardrails, its rules come first.
         ``call_id`` is the caller's id of the call, made up unless given: the same id asks again about the same call.
+        ``stub_override`` is the result in rehearsal, whatever the contract says.
         The other parameters are those of :meth:`tool`, and of the tool in ``tools/list``.
         """
         described = Tool(
@@ -168,8 +200,8 @@ class Umbra(ClientBase):
             annotations=annotations,
             core=self._core,
         )
-        call = Call.given(described, arguments, run)
-        call.id = call_id or call.id
+        call = Call.given(described, arguments, function)
+        call.id, call.override = call_id or call.id, stub_override
         return self._made(call)
 
     def sidecar(
@@ -238,6 +270,9 @@ class Umbra(ClientBase):
         except UndecidedCall as gone:
             call.undecided(self._core, gone)
             return call.run()
+        except APIError as refused:
+            detail = f"{self.url} refused the question: {refused.detail}"
+            raise Blocked(call.tool.name, refused.code, detail) from refused
         stub = call.stub_of(answer)
         return stub if stub is not UNSET else self._ran(call, answer, call.run)
 
@@ -258,7 +293,7 @@ class Umbra(ClientBase):
 
     def _decide(self, request: Request) -> dict[str, Any]:
         try:
-            response = self._http.request(request, self._core.config.timeout)
+            response = self._http.request(request, self._core.config.decision_timeout)
         except NoAnswer as gone:
             raise self._undecided(request, gone) from None
         return self._decision(request, response)
@@ -270,7 +305,7 @@ class Umbra(ClientBase):
 
         Raises :class:`APIError` and :class:`Unavailable`.
         """
-        retry = Retry(request, self.url, self._core.config.retry_for + wait, ATTEMPT + wait)
+        retry = Retry(request, self.url, self._core.config.timeout + wait, ATTEMPT + wait)
         while True:
             try:
                 response = self._http.request(request, retry.seconds())

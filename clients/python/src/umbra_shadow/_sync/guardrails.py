@@ -22,14 +22,19 @@ class Guardrails(GuardrailsBase):
     """Applies the rules to calls of tools; :meth:`Sidecar.guardrails` returns one."""
 
     def call_tool(
-        self, tool: str, arguments: Mapping[str, Any], run: Callable[[], Any], *, server: str | None = None
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        function: Callable[[], Any],
+        *,
+        server: str | None = None,
     ) -> Any:
-        """Makes a call under the rules, without a decorator: asks, then runs ``run()`` and reports its result.
+        """Makes a call under the rules, without a decorator: asks, then runs ``function()`` and reports its result.
 
         ``arguments`` are those that the model gave. Raises as a decorated function does.
         """
-        call = Call.given(Tool(name=tool, server=server), arguments, run)
-        return guarded(self._sync(), self._rules, call, run)
+        call = Call.given(Tool(name=tool, server=server), arguments, function)
+        return guarded(self._sync(), self._rules, call, function)
 
 
 def guarded(session: Sidecar, rules: Rules, call: Call, run: Callable[[], Any]) -> Any:

@@ -7,22 +7,17 @@ import ssl
 import threading
 import time
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
-from typing import Annotated, Any, Protocol, TypeVar
+from contextlib import closing, contextmanager, suppress
+from typing import Any
 
 import httpcore
 import httpx
 
 from .._config import Config
-from .._requests import SILENCE, EventDecoder, NoAnswer, Request, Response, ServerEvent, headers_of
+from .._requests import SILENCE, EventDecoder, NoAnswer, Request, Response, ServerEvent, wire
 
-__all__ = ["Checked", "Http", "Semaphore", "checked", "closing", "is_async", "sleep"]
+__all__ = ["Http", "Semaphore", "closing", "is_async", "sleep"]
 
-C = TypeVar("C", covariant=True)
-D = TypeVar("D")
-
-# Result of a check; the asynchronous client has an object in its place.
-Checked = Annotated[D, "checked"]
 is_async = False
 Semaphore = threading.Semaphore
 # Most bytes of one write, so that the deadline also holds for a server that reads slowly.
@@ -34,36 +29,21 @@ def sleep(seconds: float) -> None:
     time.sleep(seconds)
 
 
-class Check(Protocol[C]):
-    """A check that is made now."""
-
-    def check(self) -> C: ...
-
-
-def checked(check: Check[C]) -> C:
-    """Makes a check now."""
-    return check.check()
-
-
 class Http:
     """HTTP to one server, for all threads. Connections belong to the process that opened them."""
 
     def __init__(self, config: Config, transport: httpx.BaseTransport | None = None) -> None:
-        self._config, self._transport = config, transport
+        self._config, self._given = config, transport
         self._lock = threading.Lock()
-        self._client_of: tuple[int, httpx.Client] | None = None
+        self._transport_of: tuple[int, httpx.BaseTransport] | None = None
 
     def request(self, request: Request, seconds: float) -> Response:
         """Returns the response within ``seconds``. Raises :class:`NoAnswer` without one."""
-        headers = headers_of(self._config.api_key, request.data, request.headers)
-        url = self._config.url + request.target
         with _deadline(seconds):
             for attempt in range(2):
                 try:
-                    response = self._client().request(
-                        request.method, url, content=request.data, headers=headers, timeout=max(seconds, 1e-3)
-                    )
-                    return Response.of(response.status_code, response.content, response.headers)
+                    response = self._send(request, pool=max(seconds, 1e-3))
+                    return Response.of(response.status_code, response.read(), response.headers)
                 except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
                     # A kept connection may have been closed in this moment.
                     lost = isinstance(error, (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError))
@@ -73,13 +53,9 @@ class Http:
 
     def events(self, request: Request, seconds: float) -> Generator[Response | ServerEvent, None, None]:
         """Yields server-sent events, or the response if it is no stream; the stream begins within ``seconds``."""
-        timeout = httpx.Timeout(seconds, read=SILENCE)
-        headers = headers_of(self._config.api_key, b"", request.headers)
-        client = self._client()
         try:
-            sent = client.build_request("GET", self._config.url + request.target, headers=headers, timeout=timeout)
             with _deadline(seconds):
-                response = client.send(sent, stream=True)
+                response = self._send(request, pool=seconds, read=SILENCE)
             try:
                 if response.status_code != 200:
                     with _deadline(seconds):
@@ -98,16 +74,19 @@ class Http:
     def close(self) -> None:
         """Closes the connections."""
         with self._lock:
-            known, self._client_of = self._client_of, None
+            known, self._transport_of = self._transport_of, None
         if known is not None and known[0] == os.getpid():
             known[1].close()
 
-    def _client(self) -> httpx.Client:
+    def _send(self, request: Request, **timeouts: float) -> httpx.Response:
+        """Sends a request by the transport itself: the client of httpx doubles the time that a request costs here."""
+        sent = wire(request, self._config.url, self._config.api_key, **timeouts)
         with self._lock:
-            if self._client_of is None or self._client_of[0] != os.getpid():
-                transport = self._transport or _Transport(self._config.url.startswith("https"))
-                self._client_of = (os.getpid(), httpx.Client(transport=transport))
-            return self._client_of[1]
+            if self._transport_of is None or self._transport_of[0] != os.getpid():
+                transport = self._given or _Transport(self._config.url.startswith("https"))
+                self._transport_of = (os.getpid(), transport)
+            _, transport = self._transport_of
+        return transport.handle_request(sent)
 
 
 _current = threading.local()
@@ -162,13 +141,18 @@ class _Backend(httpcore.SyncBackend):
 class _Stream(httpcore.NetworkStream):
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream
+        self._unsent = b""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        # Head and body of a request go in one packet. A server that refuses a request unread may have answered already.
+        unsent, self._unsent = self._unsent, b""
+        with suppress(httpcore.WriteError):
+            for at in range(0, len(unsent), _PIECE):
+                self._stream.write(unsent[at : at + _PIECE], _left(timeout, httpcore.WriteTimeout))
         return self._stream.read(max_bytes, _left(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        for at in range(0, len(buffer), _PIECE):
-            self._stream.write(buffer[at : at + _PIECE], _left(timeout, httpcore.WriteTimeout))
+        self._unsent += buffer
 
     def close(self) -> None:
         self._stream.close()

@@ -14,7 +14,18 @@ from .. import _session, models
 from .._core import Core, log
 from .._guardrails import Enforcement, warn_of_unguarded
 from .._requests import NoAnswer, Request, Response, path
-from .._session import MOST_AT_ONCE, RESUME, Missed, Session, Since, Step, calls_of, degraded, references, results_of
+from .._session import (
+    MOST_AT_ONCE,
+    RESUME,
+    Missed,
+    Session,
+    SessionStep,
+    Since,
+    calls_of,
+    degraded,
+    references,
+    results_of,
+)
 from .._terms import (
     CallLike,
     DefinitionLike,
@@ -224,7 +235,7 @@ class Sidecar(Session):
         self._is_elsewhere = bool(route or modes is not None)
         return self._heard(self._of_session(models.MessageAnswer, request), calls, results)
 
-    def stream(self, *, after: int | None = None) -> Iterator[Step]:
+    def stream(self, *, after: int | None = None) -> Iterator[SessionStep]:
         """Yields the answers to all steps of the session, of any program.
 
         The stream begins now, or behind the step ``after`` (0: with the first step), and ends with the session. An
@@ -311,10 +322,8 @@ class Sidecar(Session):
         document.read()
         return document
 
-    def ensure_updated(
-        self, document: str, *, section: str | None = None, since: Since = "turn"
-    ) -> io.Checked[Document]:
-        """Checks that a document, or a section of it by slug or title, was changed in substance; returns the document.
+    def ensure_updated(self, name: str, *, section: str | None = None, since: Since = "turn") -> Document:
+        """Checks that a document was changed in substance, and returns it; ``section`` is a slug or a title.
 
         Raises :class:`NotUpdated`, whose ``directives`` are for the agent to read, unless the document has changed
         since the last turn (or, before the first turn and with ``since="session"``, since the session began)::
@@ -325,16 +334,16 @@ class Sidecar(Session):
         of them. While the server is away nothing is raised.
         """
         self._in_use()
-        return io.checked(UpToDate(self, document, section, since))
+        return UpToDate(self, name, section, since).check()
 
-    def must_update(self, document: str, *, section: str | None = None) -> UpToDate:
-        """Checks that a document, or a section of it, is changed within a block, as :meth:`ensure_updated` does::
+    def must_update(self, name: str, *, section: str | None = None) -> UpToDate:
+        """Checks that a document is changed within a block::
 
         with s.must_update("todo", section="Plan") as todo:
             agent.step(todo.text)
         """
         self._in_use()
-        return UpToDate(self, document, section, "turn")
+        return UpToDate(self, name, section, "turn")
 
     def record_pattern(
         self,
@@ -342,19 +351,21 @@ class Sidecar(Session):
         *,
         tools: Sequence[ToolLike] = (),
         outcome: Outcome = "succeeded",
+        task_id: str | None = None,
         task_type: str | None = None,
         prompt: str | None = None,
         summary: str | None = None,
         cost_usd: float | None = None,
         ms: int | None = None,
     ) -> models.Told:
-        """Records how a task (the session's unless given) was done: its tools in order, and its outcome.
+        """Records how a task was done: its tools in order, and its outcome.
 
-        A known pattern is counted once more. Closing a session records the session's own calls; this method is for
-        others. ``cost_usd`` is in US dollars, ``ms`` in milliseconds.
+        ``task`` and ``task_id`` are the session's unless given. A known pattern is counted once more. Closing a session
+        records the session's own calls; this method is for others. ``cost_usd`` is in US dollars, ``ms`` in
+        milliseconds.
         """
         told = {"task_type": task_type, "prompt": prompt, "summary": summary, "cost_usd": cost_usd, "ms": ms}
-        request = self._pattern_request(task, tools, outcome=outcome, **told)
+        request = self._pattern_request(task, task_id, tools, outcome=outcome, **told)
         return self._answered(models.Told, request)
 
     def search_patterns(self, task: str | None = None, *, limit: int | None = None) -> models.PatternsFound:
@@ -466,7 +477,7 @@ class Sidecar(Session):
                 ends.appendleft(end)
                 return
 
-    def _stream(self, after: int | None) -> Iterator[Step]:
+    def _stream(self, after: int | None) -> Iterator[SessionStep]:
         tries = 0
         while True:
             try:
@@ -482,7 +493,7 @@ class Sidecar(Session):
                         if not event.event:
                             continue
                         tries = 0
-                        yield Step(id=after or 0, event=event.event, data=object_of(event.data))
+                        yield SessionStep(id=after or 0, event=event.event, data=object_of(event.data))
                         if event.event == "close":
                             return
                 raise Missed("the stream was interrupted")
