@@ -1,7 +1,7 @@
 /** The execution boundary around tools: each call is decided by the server before it runs. */
 
 import { type CallContext, currentContext, overlaid } from "./context.js";
-import { APIError, ApprovalRequired, Blocked, StubFault, Unavailable } from "./errors.js";
+import { APIError, ApprovalRequired, Blocked, StubFault, Unavailable, UndecidedCall } from "./errors.js";
 import { OutcomeReporter } from "./outcomes.js";
 import { environment, processName, randomId } from "./platform.js";
 import { isRecord, type RequestOptions, type Transport } from "./transport.js";
@@ -110,7 +110,7 @@ export class Boundary {
     }
     switch (decision.decision) {
       case "execute":
-        if (isSafeMode() && decision.execution === "live" && decision.effect !== "read") {
+        if (decision.execution === "live" && decision.effect !== "read" && isSafeMode()) {
           const detail = "AGENT_SAFE_MODE is set here, but the server runs calls live: set it for the server as well";
           throw new Blocked(name, "safe_mode_mismatch", detail, decision);
         }
@@ -140,10 +140,10 @@ export class Boundary {
   }
 
   #mayRunUndecided(name: string, effect: Effect | undefined, error: Unavailable): void {
-    if (effect !== "read") throw new Blocked(name, "unavailable", error.message, undefined, { cause: error });
+    if (effect !== "read") throw new UndecidedCall(name, error.message, error);
     if (this.#noReads.has(name) || this.#noReads.size >= MOST_TOOLS) {
       const detail = `${error.message}; it is declared a read, but the server has said that it is none`;
-      throw new Blocked(name, "unavailable", detail, undefined, { cause: error });
+      throw new UndecidedCall(name, detail, error);
     }
   }
 

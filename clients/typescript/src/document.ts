@@ -185,7 +185,8 @@ export class Document {
       return await this.#session.askSession(form, request, options.signal, without);
     } catch (error) {
       if (error instanceof APIError && (error.status === 412 || (error.status === 409 && error.errors.length > 0))) {
-        throw new Conflict(this.name, error.detail, error.errors);
+        const places = error.errors.map(({ pointer, code, detail }) => ({ place: pointer, kind: code, detail }));
+        throw new Conflict(this.name, error.detail, places);
       }
       throw error;
     }
@@ -216,7 +217,7 @@ export function checkUpdated(
   if (document.degraded || (document.exists && hasChanged(before, document, section))) return;
   const what = section ? `the section ${section} of ${document.name}` : `the document ${document.name}`;
   const wanted = `Before you go on, update ${what}: it has not changed since ${since}.`;
-  throw new NotUpdated(document.name, section, [wanted, ...reasons]);
+  throw new NotUpdated(document.name, section, since, [wanted, ...reasons]);
 }
 
 /** True if a document, or a section by slug or title, has changed in substance: more than blanks and ids. */

@@ -16,8 +16,8 @@ export class APIError extends UmbraError {
   readonly detail: string;
   /** Faults by place: JSON pointers into the body, `?name` for a parameter. */
   readonly errors: readonly FieldFault[];
-  /** `urn:umbra:request:` and the id of the request, as in the server's log. */
-  readonly instance: string | undefined;
+  /** Id of the request, as in `x-request-id` and in the server's log. */
+  readonly requestId: string | undefined;
 
   constructor(
     request: string,
@@ -29,7 +29,7 @@ export class APIError extends UmbraError {
     this.code = String(problem["code"] ?? `http_${status}`);
     this.detail = String(problem["detail"] ?? problem["title"] ?? "no reason given");
     this.errors = fieldFaults(problem);
-    this.instance = typeof problem["instance"] === "string" ? problem["instance"] : undefined;
+    this.requestId = String(problem["instance"] ?? "").replace("urn:umbra:request:", "") || undefined;
   }
 }
 
@@ -59,7 +59,7 @@ export class Blocked extends UmbraError {
   constructor(
     /** Name of the tool, `server.name` where it has a server. */
     readonly tool: string,
-    /** Stable code, such as `policy`, `no_contract` or `unavailable` (no decision could be had: see `cause`). */
+    /** Stable code, such as `policy`, `no_contract` or `unavailable`. */
     readonly reason: string,
     /** The reason in words, with what to do; written for the agent to read. */
     readonly detail: string,
@@ -95,6 +95,15 @@ export class ApprovalRequired extends Blocked {
   }
 }
 
+/** The call was not run: the server could not be asked, see `cause`, and the tool may change something. */
+export class UndecidedCall extends Blocked {
+  override name = "UndecidedCall";
+
+  constructor(tool: string, detail: string, cause: Unavailable) {
+    super(tool, "unavailable", detail, undefined, { cause });
+  }
+}
+
 /** A tool ran, and a rule of the sidecar forbids the agent to see the result. */
 export class ResultWithheld extends Blocked {
   override name = "ResultWithheld";
@@ -119,6 +128,16 @@ export class StubFault extends UmbraError {
   }
 }
 
+/** Place at which two changes of a document contradict each other. */
+export interface Contradiction {
+  /** Section and item, joined by ` / `. */
+  place: string;
+  /** Kind of the contradiction, as a stable word. */
+  kind: string;
+  /** Text that is there now, and text that was to replace it. */
+  detail: string;
+}
+
 /**
  * The document has changed meanwhile, and both changes contradict each other; nothing was changed. Read the document
  * again, and decide.
@@ -129,13 +148,10 @@ export class Conflict extends UmbraError {
   constructor(
     readonly document: string,
     readonly detail: string,
-    /**
-     * Places of the contradictions: section and item (`pointer`), kind (`code`), both texts (`detail`). Empty if the
-     * change was made to a state that the document never had.
-     */
-    readonly conflicts: readonly FieldFault[],
+    /** Places of the contradictions. Empty if the change was made to a state that the document never had. */
+    readonly conflicts: readonly Contradiction[],
   ) {
-    const places = conflicts.slice(0, 3).map((one) => `; ${one.pointer}: ${one.detail}`);
+    const places = conflicts.slice(0, 3).map((one) => `; ${one.place}: ${one.detail}`);
     super(`${document}: ${detail}${places.join("")}`);
   }
 }
@@ -147,6 +163,8 @@ export class NotUpdated extends UmbraError {
   constructor(
     readonly document: string,
     readonly section: string | undefined,
+    /** Time since which it has not changed, such as `the last turn`. */
+    readonly since: string,
     /** Advice for the agent to read. */
     readonly directives: readonly string[],
   ) {

@@ -11,15 +11,17 @@ export {
   ApprovalRequired,
   Blocked,
   Conflict,
+  type Contradiction,
   NotUpdated,
   ResultWithheld,
   SessionOver,
   StubFault,
   UmbraError,
   Unavailable,
+  UndecidedCall,
 } from "./errors.js";
 export type { Enforcement, GuardrailOptions } from "./guardrails.js";
-export { ItemStream, Listing } from "./lists.js";
+export { FindingStream, Listing } from "./lists.js";
 export type { components, operations, paths } from "./schema.js";
 export { type GuardrailsWrapper, type SessionStep, Sidecar, type SidecarSettings } from "./sidecar.js";
 export { quotePatterns, type SidecarAnswer } from "./sidecar_answers.js";

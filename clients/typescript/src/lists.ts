@@ -1,4 +1,6 @@
-/** Lists of the API, page by page. */
+/** Lists of the API, page by page, and the stream of findings. */
+
+import type { Finding } from "./types.js";
 
 /** Page of a list. */
 export interface Page<T> {
@@ -62,26 +64,26 @@ export class Listing<T> implements AsyncIterable<T> {
   }
 }
 
-/** Stream of items that are new, resumed after interruptions: `for await (const item of stream)`. */
-export class ItemStream<T> implements AsyncIterable<T> {
-  readonly #open: (after: string | undefined, note: (id: string) => void) => AsyncGenerator<T, void, void>;
+/** Stream of new findings, resumed after interruptions: `for await (const finding of stream)`. */
+export class FindingStream implements AsyncIterable<Finding> {
+  readonly #open: (after: string | undefined, note: (id: string) => void) => AsyncGenerator<Finding, void, void>;
   #resumeCursor: string | undefined;
 
   /** @internal */
   constructor(
-    open: (after: string | undefined, note: (id: string) => void) => AsyncGenerator<T, void, void>,
+    open: (after: string | undefined, note: (id: string) => void) => AsyncGenerator<Finding, void, void>,
     after: string | undefined,
   ) {
     this.#open = open;
     this.#resumeCursor = after;
   }
 
-  /** Cursor behind the last item: as `after` of another stream it continues there. */
+  /** Cursor behind the last finding: as `after` of another stream it continues there. */
   get resumeCursor(): string | undefined {
     return this.#resumeCursor;
   }
 
-  [Symbol.asyncIterator](): AsyncGenerator<T, void, void> {
+  [Symbol.asyncIterator](): AsyncGenerator<Finding, void, void> {
     return this.#open(this.#resumeCursor, (id) => {
       this.#resumeCursor = id;
     });

@@ -29,7 +29,10 @@ export class OutcomeReporter {
       return;
     }
     this.#waiting.push({ callId, outcome });
-    if (this.#sending < MOST_AT_ONCE) void this.#send();
+    if (this.#sending === MOST_AT_ONCE) return;
+    this.#sending += 1;
+    // The caller gets the tool's result first.
+    setTimeout(() => void this.#send());
   }
 
   /** Waits until all outcomes are reported or dropped, `timeoutMs` at most. Returns true if none is left. */
@@ -46,7 +49,6 @@ export class OutcomeReporter {
   }
 
   async #send(): Promise<void> {
-    this.#sending += 1;
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
       await this.#tell(next.callId, next.outcome);
     }

@@ -382,15 +382,13 @@ export class Sidecar implements AsyncDisposable {
 
   /**
    * Leaves a person's note to the agent, who gets it once: among the `directives` of its next turn or the `warnings` of
-   * its next message. Needs a key with the scope `admin`.
+   * its next message. Needs a key with the scope `admin`. Throws {@link Unavailable} if the note was not left.
    */
-  async note(text: string, options: SidecarOptions = {}): Promise<SidecarAnswer> {
+  async note(text: string, options: SidecarOptions = {}): Promise<void> {
     const missing: SidecarAnswer = { degraded: false, warnings: [] };
-    return this.askSession(
-      { missing, required: ["id"] },
-      { method: "POST", path: "/notes", body: { text } },
-      options.signal,
-    );
+    const request = { method: "POST", path: "/notes", body: { text } } as const;
+    const { degraded, warnings } = await this.askSession({ missing, required: ["id"] }, request, options.signal);
+    if (degraded) throw new Unavailable(warnings.join("; "));
   }
 
   /**
@@ -686,6 +684,7 @@ export class Sidecar implements AsyncDisposable {
 /** Function that puts guardrails around a tool; `run` applies them to all tools that are called within a function. */
 export interface GuardrailsWrapper {
   <P extends unknown[], R>(body: (...parameters: P) => R | Promise<R>): (...parameters: P) => Promise<R>;
+  /** Applies the rules to all tools that are called within a function. */
   run<R>(body: () => R): R;
 }
 

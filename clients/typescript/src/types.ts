@@ -11,6 +11,7 @@ type Query<P extends keyof paths> = paths[P] extends { get: { parameters: { quer
 /** Filters of a list. `limit` is the most items of the whole list, and `cursor` continues an earlier one. */
 export type Filters<P extends keyof paths> = Query<P>;
 
+export type ShadowMode = Schemas["Mode"];
 export type FieldFault = Schemas["FieldError"];
 export type Status = Schemas["Status"];
 

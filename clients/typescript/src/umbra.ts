@@ -5,7 +5,7 @@ import { type CallContext, currentContext, overlaid, withContext } from "./conte
 import { pause } from "./deadline.js";
 import { Unavailable } from "./errors.js";
 import { type GuardedTool, refuseGenerator, wrappedTools } from "./guardrails.js";
-import { ItemStream, Listing, MOST_ITEMS, type Page } from "./lists.js";
+import { FindingStream, Listing, MOST_ITEMS, type Page } from "./lists.js";
 import { environment, firstLine, randomId } from "./platform.js";
 import type { paths } from "./schema.js";
 import { Sidecar, type SidecarSettings } from "./sidecar.js";
@@ -37,6 +37,7 @@ import type {
   Run,
   RunFilters,
   SessionAttachment,
+  ShadowMode,
   Status,
   StoredEvent,
   Trajectory,
@@ -58,7 +59,7 @@ export interface UmbraSettings {
   run?: string | undefined;
   /** `UMBRA_SEED`. */
   seed?: string | undefined;
-  /** Longest time of a request with all its attempts, in milliseconds; 10,000 unless given. */
+  /** Longest time of a request with all its attempts, in milliseconds; 30,000 unless given. */
   timeoutMs?: number | undefined;
   /** Longest wait for a decision, and for an answer of the sidecar, in milliseconds; 2,000 unless given. */
   decisionTimeoutMs?: number | undefined;
@@ -125,7 +126,7 @@ export class Umbra {
     const variables = environment();
     this.url = serverAddress(settings.url || variables["UMBRA_URL"] || "http://127.0.0.1:7817");
     this.agent = settings.agent || variables["UMBRA_AGENT"] || "typescript";
-    this.#timeoutMs = positive("timeoutMs", settings.timeoutMs ?? 10_000);
+    this.#timeoutMs = positive("timeoutMs", settings.timeoutMs ?? 30_000);
     this.#transport = new Transport({
       url: this.url,
       apiKey: credential(settings.apiKey, variables),
@@ -201,8 +202,8 @@ export class Umbra {
     },
 
     /** Returns an event with its dispositions, reviews and findings. */
-    get: (id: string, options: RequestOptions = {}): Promise<StoredEvent> =>
-      this.#get(`/v1/events/${segment(id)}`, {}, options),
+    get: (eventId: string, options: RequestOptions = {}): Promise<StoredEvent> =>
+      this.#get(`/v1/events/${segment(eventId)}`, {}, options),
 
     /** Lists events in the order of their receipt. */
     list: (filters: EventFilters = {}, options: RequestOptions = {}): Listing<EventSummary> =>
@@ -212,13 +213,13 @@ export class Umbra {
      * Returns the verdict of active shadows on an event. With `wait` it waits for the verdict, that many seconds at
      * most; then the verdict may still be `pending`.
      */
-    verdict: async (id: string, options: RequestOptions & { wait?: number } = {}): Promise<Verdict> => {
+    verdict: async (eventId: string, options: RequestOptions & { wait?: number } = {}): Promise<Verdict> => {
       const { wait = 0 } = options;
       const until = performance.now() + 1_000 * wait;
       for (;;) {
         const seconds = Math.min(MOST_WAIT, Math.max(0, Math.ceil((until - performance.now()) / 1_000)));
         const limits = { ...options, timeoutMs: (options.timeoutMs ?? this.#timeoutMs) + 1_000 * seconds };
-        const verdict = await this.#get<Verdict>(`/v1/events/${segment(id)}/verdict`, { wait: seconds }, limits);
+        const verdict = await this.#get<Verdict>(`/v1/events/${segment(eventId)}/verdict`, { wait: seconds }, limits);
         if (verdict.verdict !== "pending" || performance.now() >= until) return verdict;
         // A server that ends its own wait earlier is not asked without a pause.
         await pause(100, options.signal);
@@ -232,13 +233,14 @@ export class Umbra {
     list: (filters: FindingFilters = {}, options: RequestOptions = {}): Listing<Finding> =>
       this.#list("/v1/findings", filters, options),
 
-    get: (id: string, options: RequestOptions = {}): Promise<Finding> =>
-      this.#get(`/v1/findings/${segment(id)}`, {}, options),
+    /** Returns a finding. */
+    get: (findingId: string, options: RequestOptions = {}): Promise<Finding> =>
+      this.#get(`/v1/findings/${segment(findingId)}`, {}, options),
 
     /** Sets a person's judgement: `status`, `note`. Needs the scope `admin`. */
-    update: (id: string, change: FindingChange, options: RequestOptions = {}): Promise<Finding> => {
+    update: (findingId: string, change: FindingChange, options: RequestOptions = {}): Promise<Finding> => {
       const body = JSON.stringify(change);
-      return this.#send({ method: "PATCH", path: `/v1/findings/${segment(id)}`, body, repetition: "retry" }, options);
+      return this.#send({ method: "PATCH", path: `/v1/findings/${segment(findingId)}`, body, repetition: "retry" }, options);
     },
 
     /**
@@ -249,7 +251,7 @@ export class Umbra {
     stream: (
       filters: FindingStreamFilters = {},
       options: RequestOptions & { after?: string } = {},
-    ): ItemStream<Finding> => {
+    ): FindingStream => {
       const events = (after: string | undefined) => {
         const { timeoutMs = this.#timeoutMs, signal } = options;
         return this.#transport.events({ path: "/v1/findings/stream", query: filters, after }, { timeoutMs, signal });
@@ -263,7 +265,7 @@ export class Umbra {
           if (event === "finding") yield JSON.parse(data) as Finding;
         }
       }
-      return new ItemStream(findings, options.after);
+      return new FindingStream(findings, options.after);
     },
   };
 
@@ -273,22 +275,23 @@ export class Umbra {
     list: (filters: ApprovalFilters = {}, options: RequestOptions = {}): Listing<Approval> =>
       this.#list("/v1/approvals", { limit: MOST_ITEMS, ...filters }, options),
 
-    get: (id: string, options: RequestOptions = {}): Promise<Approval> =>
-      this.#get(`/v1/approvals/${segment(id)}`, {}, options),
+    /** Returns an approval. */
+    get: (approvalId: string, options: RequestOptions = {}): Promise<Approval> =>
+      this.#get(`/v1/approvals/${segment(approvalId)}`, {}, options),
 
     /** Approves the call: a call with the same arguments runs, once. Needs the scope `admin`. */
-    approve: (id: string, reason?: string, options: RequestOptions = {}): Promise<Approval> =>
-      this.#answerApproval(id, "approve", reason, options),
+    approve: (approvalId: string, reason?: string, options: RequestOptions = {}): Promise<Approval> =>
+      this.#answerApproval(approvalId, "approve", reason, options),
 
     /** Denies the call. Needs the scope `admin`. */
-    deny: (id: string, reason?: string, options: RequestOptions = {}): Promise<Approval> =>
-      this.#answerApproval(id, "deny", reason, options),
+    deny: (approvalId: string, reason?: string, options: RequestOptions = {}): Promise<Approval> =>
+      this.#answerApproval(approvalId, "deny", reason, options),
 
     /**
      * Waits for a person's answer, until the approval expires or `timeoutMs` (no limit unless given) have passed; then
      * the state may still be `pending`. Outages of the server are waited out.
      */
-    wait: async (id: string, options: RequestOptions = {}): Promise<Approval> => {
+    wait: async (approvalId: string, options: RequestOptions = {}): Promise<Approval> => {
       const { signal, timeoutMs = Infinity } = options;
       const until = performance.now() + timeoutMs;
       let look = 100;
@@ -296,7 +299,7 @@ export class Umbra {
         const left = until - performance.now();
         try {
           const limit = Math.min(Math.max(left, LAST_LOOK_MS), this.#timeoutMs);
-          const approval = await this.approvals.get(id, { signal, timeoutMs: limit });
+          const approval = await this.approvals.get(approvalId, { signal, timeoutMs: limit });
           if (approval.state !== "pending" || performance.now() >= until) return approval;
         } catch (error) {
           if (!(error instanceof Unavailable) || performance.now() >= until) throw error;
@@ -308,6 +311,7 @@ export class Umbra {
     },
   };
 
+  /** Execution of calls: live, or in shadow. */
   readonly execution = {
     /** Returns the execution that holds for a call, live or shadow, and the source that decided. */
     effective: (filters: EffectiveFilters = {}, options: RequestOptions = {}): Promise<EffectiveExecution> =>
@@ -325,13 +329,15 @@ export class Umbra {
       this.#post(`/v1/runs/${segment(run)}/end`, request, options, "never"),
   };
 
+  /** Trajectories: tasks with their events and findings. */
   readonly trajectories = {
     /** Returns a task with all its events, in order, each with its findings. */
-    get: async (taskId: string, options: RequestOptions = {}): Promise<Trajectory> => {
+    get: async (taskId: string, options: RequestOptions & { mode?: ShadowMode } = {}): Promise<Trajectory> => {
       const path = `/v1/trajectories/${segment(taskId)}`;
-      const whole = await this.#get<Trajectory>(path, { limit: MOST_ITEMS }, options);
+      const asked = { limit: MOST_ITEMS, mode: options.mode };
+      const whole = await this.#get<Trajectory>(path, asked, options);
       while (whole.next_cursor != null) {
-        const next = await this.#get<Trajectory>(path, { limit: MOST_ITEMS, cursor: whole.next_cursor }, options);
+        const next = await this.#get<Trajectory>(path, { ...asked, cursor: whole.next_cursor }, options);
         whole.events.push(...next.events);
         whole.next_cursor = next.next_cursor ?? null;
         whole.resume_cursor = next.resume_cursor;
@@ -342,9 +348,11 @@ export class Umbra {
 
   /** Breakers: recommendations to hold an agent back. */
   readonly breakers = {
+    /** Lists breakers. */
     list: (filters: BreakerFilters = {}, options: RequestOptions = {}): Listing<Breaker> =>
       this.#list("/v1/breakers", filters, options),
 
+    /** Returns the breaker of an agent. */
     get: (agent: string, options: RequestOptions = {}): Promise<Breaker> =>
       this.#get(`/v1/breakers/${segment(agent)}`, {}, options),
 
@@ -363,6 +371,7 @@ export class Umbra {
 
   /** Reflexions: recommendations that an agent reconsider a recurring fault. */
   readonly reflexions = {
+    /** Lists reflexions, oldest first. */
     list: (filters: ReflexionFilters = {}, options: RequestOptions = {}): Listing<Reflexion> =>
       this.#list("/v1/reflexions", filters, options),
   };

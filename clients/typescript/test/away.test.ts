@@ -38,6 +38,7 @@ async function loopWithout(s: Sidecar): Promise<void> {
   const edited = await todo.edit({ op: "append_text", text: "x" });
   assert.deepEqual([edited.stored, edited.degraded, edited.text], [false, true, TODO]);
   assert.equal((await s.ensureUpdated("todo", { section: "Plan" })).degraded, true);
+  await assert.rejects(s.note("x"), Unavailable);
   assert.equal((await todo.history()).degraded, true);
   const drop = s.guardrails("enforce", { server: "db", name: "drop_table" })(({ table }: { table: string }) => table);
   assert.equal(await drop({ table: "a" }), "a");

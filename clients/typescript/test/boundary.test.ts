@@ -3,7 +3,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { APIError, ApprovalRequired, Blocked, type DecideCall, StubFault, Umbra, Unavailable } from "umbra-shadow";
+import {
+  APIError,
+  ApprovalRequired,
+  Blocked,
+  type DecideCall,
+  StubFault,
+  Umbra,
+  Unavailable,
+  UndecidedCall,
+} from "umbra-shadow";
 
 import { Peer, PATIENT_MS, quiet, recorder, startServer, unique, vacantAddress, until } from "./support.js";
 
@@ -49,6 +58,21 @@ async function rehearsal(): Promise<Umbra> {
   await server.rehearse(agent);
   return server.client({ agent, session: "s", run: unique("r"), seed: "7" });
 }
+
+test("the caller has the result before its outcome is reported", async () => {
+  const asked: string[] = [];
+  const sent: typeof fetch = (input, init) => {
+    asked.push(new URL(String(input)).pathname.split("/").at(-1) ?? "");
+    return fetch(input, init);
+  };
+  const umbra = server.client({ agent: unique("quick"), fetch: sent });
+  const calls = Array.from({ length: 20 }, () => umbra.callTool({ tool: "get_page", effect: "read" }, () => "page"));
+  await Promise.race(calls);
+  assert.deepEqual(asked, Array(20).fill("decide"));
+  await Promise.all(calls);
+  assert.equal(await umbra.flush(PATIENT_MS), true);
+  assert.equal(asked.filter((one) => one === "outcome").length, 20);
+});
 
 test("in live a call runs, its result passes unchanged, and its outcome is in the audit", async () => {
   const run = unique("live");
@@ -266,7 +290,7 @@ test("without a server, declared reads run and nothing else does", async () => {
     await assert.rejects(
       umbra.callTool({ tool: "x.do", effect }, () => assert.fail("it ran")),
       (error) => {
-        assert.ok(isBlocked("unavailable")(error) && error instanceof Blocked);
+        assert.ok(isBlocked("unavailable")(error) && error instanceof UndecidedCall);
         assert.ok(error.cause instanceof Unavailable);
         return true;
       },
