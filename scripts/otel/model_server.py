@@ -2,7 +2,7 @@
 
 Usage: model_server.py. Prints its address. The number of tool results in a request tells the step of the scenario: the
 shell tool, then the file, then the answer with the planted key. A prompt that begins with "echo " is answered with its
-own text, as one call without tools.
+own text, as one call without tools. Other programs start `ModelServer` with steps of their own.
 """
 
 import json
@@ -20,7 +20,7 @@ def content_text(content):
     return "".join(part.get("text", "") for part in content or [])
 
 
-def next_step(messages):
+def scenario_step(messages):
     """Returns the tool to call or `None`, the text, and the tokens of the call."""
     last = content_text(messages[-1].get("content")) if messages else ""
     if last.startswith("echo "):
@@ -34,7 +34,7 @@ def next_step(messages):
     return None, scenario["answer"] + "".join(scenario["key"]), usage
 
 
-def chat_completion(asked):
+def chat_completion(asked, next_step):
     """Returns the answer of the Chat Completions API."""
     tool, text, (read, written) = next_step(asked["messages"])
     message = {"role": "assistant", "content": text or None}
@@ -66,11 +66,14 @@ def chat_chunks(whole):
     yield {**frame, "choices": [], "usage": whole["usage"]}
 
 
-def response(asked):
+def response(asked, next_step):
     """Returns the answer of the Responses API."""
     given = asked["input"]
     items = [{"role": "user", "content": given}] if isinstance(given, str) else given
-    messages = [{"role": "tool"} if item.get("type") == "function_call_output" else item for item in items]
+    messages = [
+        {"role": "tool", "content": item["output"]} if item.get("type") == "function_call_output" else item
+        for item in items
+    ]
     tool, text, (read, written) = next_step(messages)
     if tool:
         output = {"type": "function_call", "id": "fc_" + uuid.uuid4().hex, "call_id": "call_" + uuid.uuid4().hex}
@@ -116,7 +119,7 @@ def response_events(whole):
         yield {**event, "sequence_number": number}
 
 
-def generated_content(asked, model):
+def generated_content(asked, model, next_step):
     """Returns the answer of Gemini's API."""
     parts = [part for content in asked["contents"] for part in content["parts"]]
     messages = [{"role": "tool"} if "functionResponse" in part else {"content": part.get("text")} for part in parts]
@@ -138,15 +141,16 @@ class Model(BaseHTTPRequestHandler):
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        next_step = self.server.next_step
         stream = asked.get("stream", False)
         if self.path.endswith("/responses"):
-            whole = response(asked)
+            whole = response(asked, next_step)
             parts = response_events(whole) if stream else None
         elif self.path.endswith("/chat/completions"):
-            whole = chat_completion(asked)
+            whole = chat_completion(asked, next_step)
             parts = chat_chunks(whole) if stream else None
         elif ":generateContent" in self.path or ":streamGenerateContent" in self.path:
-            whole = generated_content(asked, self.path.rsplit("/", 1)[1].split(":")[0])
+            whole = generated_content(asked, self.path.rsplit("/", 1)[1].split(":")[0], next_step)
             parts = [whole] if ":streamGenerateContent" in self.path else None
         else:
             return self.answer("text/plain", b"unknown path", 404)
@@ -168,7 +172,18 @@ class Model(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+class ModelServer(ThreadingHTTPServer):
+    """Server on a free port of this machine. `next_step` is a function of the messages, as `scenario_step` is."""
+
+    daemon_threads = True
+
+    def __init__(self, next_step=scenario_step):
+        super().__init__(("127.0.0.1", 0), Model)
+        self.next_step = next_step
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+
 if __name__ == "__main__":
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Model)
-    print(f"http://127.0.0.1:{server.server_port}", flush=True)
+    server = ModelServer()
+    print(server.url, flush=True)
     server.serve_forever()

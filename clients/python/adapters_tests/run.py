@@ -26,6 +26,11 @@ class Result(unittest.TextTestResult):
         super().addFailure(test, error)  # type: ignore[arg-type]
         self.states[test._testMethodName] = "FAULT"
 
+    def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, error: object) -> None:
+        super().addSubTest(test, subtest, error)  # type: ignore[arg-type]
+        if error is not None:
+            self.states[test._testMethodName] = "FAULT"
+
     def addError(self, test: unittest.TestCase, error: object) -> None:
         super().addError(test, error)  # type: ignore[arg-type]
         self.states[getattr(test, "_testMethodName", "start")] = "FAULT"

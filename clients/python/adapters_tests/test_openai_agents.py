@@ -1,16 +1,37 @@
 """Stories of the adapter for the OpenAI Agents SDK."""
 
+import itertools
 import json
+import sys
+import threading
 import unittest
 import uuid
 from typing import Any
 
-from agents import Agent, RunConfig, RunContextWrapper, Runner, WebSearchTool, function_tool
+import stories
+from agents import (
+    Agent,
+    MaxTurnsExceeded,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
+    RunConfig,
+    RunContextWrapper,
+    Runner,
+    WebSearchTool,
+    function_tool,
+    set_trace_processors,
+    trace,
+)
 from agents.testing import ScriptedModel, assistant_message, function_call
-from stories import EFFECTS, SERVERS, Calls, Context, Stories, Told
+from openai import APIConnectionError, AsyncOpenAI
+from stories import EFFECTS, HERE, PATIENT, SECRETS, SERVERS, Calls, Context, Server, Stories, Told, recorded
 
-from umbra_shadow import Umbra
-from umbra_shadow.adapters.openai_agents import guarded
+from umbra_shadow import Umbra, Unavailable, models
+from umbra_shadow.adapters.openai_agents import UmbraTracing, guarded
+
+sys.path.insert(0, str(HERE.parents[2] / "scripts" / "otel"))
+
+from model_server import ModelServer  # noqa: E402
 
 
 class OpenAIAgents(Stories, unittest.IsolatedAsyncioTestCase):
@@ -80,3 +101,200 @@ class OpenAIAgents(Stories, unittest.IsolatedAsyncioTestCase):
     async def test_hosted_tool(self) -> None:
         with self.assertRaisesRegex(TypeError, "WebSearchTool is no function tool"):
             guarded([WebSearchTool()], self.umbra)
+
+
+REFUND: dict[str, Any] = {"name": "refund", "arguments": {"payment": "p1", "amount": 50.0}}
+STEPS: list[Any] = [
+    {"name": "transfer_to_desk", "arguments": {}},
+    REFUND,
+    {"name": "refund", "arguments": {"payment": "p1", "amount": 5000.0}},
+    {"name": "break_down", "arguments": {}},
+    {"name": "ask_clerk", "arguments": {"input": "is it paid?"}},
+    None,
+]
+
+
+def next_step(messages: list[Any]) -> Any:
+    """Returns the call or the answer of the model, and its tokens."""
+    if any(one.get("content") == "is it paid?" for one in messages):
+        return None, "it is paid", (5, 2)
+    done = sum(one.get("role") == "tool" for one in messages)
+    return STEPS[done], "" if STEPS[done] else "refunded", (100 + done, 10 + done)
+
+
+def kinds(event: models.EventView) -> list[str]:
+    return [mark.name for mark in event.triggers]
+
+
+class Tracing(unittest.IsolatedAsyncioTestCase):
+    """Traces as events, with models over HTTP: only such models tell of their outputs."""
+
+    def setUp(self) -> None:
+        self.model_server = ModelServer(next_step)
+        threading.Thread(target=self.model_server.serve_forever, daemon=True).start()
+        self.addCleanup(self.model_server.server_close)
+        self.addCleanup(self.model_server.shutdown)
+        self.addCleanup(set_trace_processors, [])
+        self.tools = stories.Tools()
+
+    def traced(self, url: str, **settings: Any) -> UmbraTracing:
+        """Returns a processor, which all later traces go to."""
+        self.umbra = Umbra(url, agent="client", timeout=PATIENT, retry_for=settings.pop("retry_for", PATIENT))
+        self.addCleanup(self.umbra.close)
+        tracing = UmbraTracing(self.umbra, **settings)
+        set_trace_processors([tracing])
+        return tracing
+
+    async def play(self, kind: Any = OpenAIChatCompletionsModel, is_streamed: bool = False, **settings: Any) -> str:
+        """Runs two agents with a handoff, and a third as a tool, and returns the id of their trace."""
+        client = AsyncOpenAI(base_url=f"{self.model_server.url}/v1", api_key="test", max_retries=0)
+        self.addAsyncCleanup(client.close)
+        model = kind("m", client)
+
+        @function_tool
+        def refund(context: RunContextWrapper[Context], payment: str, amount: float) -> Any:
+            """Refund a payment."""
+            return self.tools.run("refund", context.context, payment=payment, amount=amount)
+
+        @function_tool
+        def break_down() -> Any:
+            """Break down."""
+            return self.tools.run("break_down")
+
+        clerk = Agent[Context](name="clerk", model=model).as_tool("ask_clerk", "Ask the clerk.")
+        boundary = Umbra(stories.SERVER.url, agent="desk", timeout=PATIENT)
+        self.addCleanup(boundary.close)
+        tools = [*guarded([refund, break_down], boundary, server=SERVERS), clerk]
+        desk = Agent[Context](name="desk", model=model, tools=tools)
+        triage = Agent[Context](name="triage", model=model, handoffs=[desk])
+        with trace("refunds", group_id="chat-7", metadata={"team": "support"}) as whole:
+            self.trace_id = whole.trace_id
+            if is_streamed:
+                async for _ in Runner.run_streamed(triage, "refund p1", context=Context(), **settings).stream_events():
+                    pass
+            else:
+                await Runner.run(triage, "refund p1", context=Context(), **settings)
+        return self.trace_id
+
+    def events(self, trace_id: str) -> list[models.EventView]:
+        return list(self.umbra.events.list(task_id=trace_id))
+
+    async def test_traces_are_events(self) -> None:
+        for kind, is_streamed in itertools.product((OpenAIChatCompletionsModel, OpenAIResponsesModel), (False, True)):
+            with self.subTest(kind.__name__, is_streamed=is_streamed), recorded() as sent:
+                tracing = self.traced(stories.SERVER.url)
+                trace_id = await self.play(kind, is_streamed)
+                tracing.force_flush()
+                self.check(trace_id, self.events(trace_id))
+                self.assertEqual(tracing.dropped, 0)
+                for secret in SECRETS:
+                    self.assertNotIn(secret, "".join(sent))
+
+    def check(self, trace_id: str, events: list[models.EventView]) -> None:
+        told = [(one.agent, one.tool.name if one.tool else one.output) for one in events]
+        self.assertCountEqual(
+            told,
+            [
+                ("triage", None),
+                ("triage", "transfer_to_desk"),
+                ("desk", None),
+                ("desk", "refund"),
+                ("desk", None),
+                ("desk", "refund"),
+                ("desk", None),
+                ("desk", "break_down"),
+                ("desk", None),
+                ("clerk", "it is paid"),
+                ("desk", "ask_clerk"),
+                ("desk", "refunded"),
+            ],
+        )
+        for event in events:
+            assert event.metadata is not None
+            self.assertEqual((event.session_id, event.metadata["team"]), ("chat-7", "support"))
+            self.assertEqual(event.metadata["openai_agents"]["trace_id"], trace_id)
+            self.assertIsNotNone(event.occurred_at)
+            self.assertIsNotNone(event.duration_ms)
+        done, blocked = (one.tool for one in events if one.tool and one.tool.name == "refund")
+        assert done is not None and blocked is not None
+        self.assertEqual((done.args, json.loads(done.result or "")["id"]), (REFUND["arguments"], "re-1"))
+        self.assertIn("A refund above 1,000 is made by a person.", blocked.error or "")
+        (failed,) = (one for one in events if one.tool and one.tool.name == "break_down")
+        assert failed.tool is not None
+        self.assertIn("the drum is stuck", failed.tool.error or "")
+        self.assertEqual(failed.status, "error")
+        (answer,) = (one for one in events if one.output == "refunded")
+        self.assertEqual(answer.task, "refund p1")
+        assert answer.tokens is not None
+        self.assertEqual((answer.tokens.input, answer.tokens.output), (105, 15))
+        ends = [one.output for one in events if "task_complete" in kinds(one)]
+        self.assertEqual(ends, ["refunded"], "the answer of an agent that is a tool ends nothing")
+        (nested,) = (one for one in events if one.agent == "clerk")
+        assert nested.metadata is not None
+        self.assertEqual((nested.task, nested.metadata["openai_agents"]["caller"]), ("is it paid?", "desk"))
+
+    async def test_traces_of_failures(self) -> None:
+        tracing = self.traced(stories.SERVER.url)
+        with self.assertRaises(MaxTurnsExceeded):
+            await self.play(max_turns=2)
+        tracing.force_flush()
+        (ended,) = (one for one in self.events(self.trace_id) if one.status == "error")
+        self.assertEqual((ended.agent, ended.input), ("desk", "refund p1"))
+        assert ended.metadata is not None
+        self.assertIn("Max turns exceeded", ended.metadata["openai_agents"]["error"])
+        self.assertIn("error", kinds(ended))
+        # The model answers no more: the connection is closed.
+        self.model_server.next_step = lambda messages: sys.exit()
+        for kind in (OpenAIChatCompletionsModel, OpenAIResponsesModel):
+            with self.subTest(kind.__name__):
+                with self.assertRaises(APIConnectionError):
+                    await self.play(kind)
+                tracing.force_flush()
+                failed = self.events(self.trace_id)[0]
+                assert failed.metadata is not None
+                self.assertEqual((failed.agent, failed.status), ("triage", "error"))
+                self.assertIn("Connection error", failed.metadata["openai_agents"]["error"])
+
+    async def test_traces_without_texts(self) -> None:
+        tracing = self.traced(stories.SERVER.url)
+        with self.assertLogs("umbra_shadow", "WARNING") as logs:
+            trace_id = await self.play(run_config=RunConfig(trace_include_sensitive_data=False))
+        self.assertEqual(["traces have no texts" in line for line in logs.output], [True])
+        tracing.force_flush()
+        events = self.events(trace_id)
+        self.assertEqual([one.tool.name for one in events if one.tool][:2], ["transfer_to_desk", "refund"])
+        for event in events:
+            assert event.tool is not None
+            self.assertEqual((event.tool.args, event.task), (None, None))
+
+    async def test_traces_outlast_an_outage(self) -> None:
+        server = Server()
+        self.addCleanup(server.end)
+        server.stop()
+        tracing = self.traced(server.url, retry_for=0.2)
+        with self.assertLogs("umbra_shadow", "WARNING") as logs:
+            trace_id = await self.play()
+            self.assertFalse(tracing._queue.flush(0.0), "the run has waited for the server")
+            with server.revived_by(Unavailable, "__init__"):
+                self.assertTrue(tracing._queue.flush(PATIENT))
+        self.assertEqual(["events wait" in line for line in logs.output], [True])
+        self.assertEqual((len(self.events(trace_id)), tracing.dropped), (12, 0))
+
+    async def test_traces_beyond_the_queue(self) -> None:
+        tracing = self.traced("http://127.0.0.1:9", retry_for=0.2, max_queue_size=2)
+        with self.assertLogs("umbra_shadow", "WARNING") as logs:
+            await self.play()
+            tracing.shutdown(0.5)
+        self.assertEqual(tracing.dropped, 10)
+        self.assertEqual(sum("are dropped" in line for line in logs.output), 1)
+        self.assertIn("2 events were not posted", logs.output[-1])
+
+    async def test_traces_of_long_texts(self) -> None:
+        tracing = self.traced(stories.SERVER.url)
+        self.model_server.next_step = lambda messages: (None, "begin " + "x" * 500_000 + " end", (1, 1))
+        trace_id = await self.play()
+        tracing.force_flush()
+        (event,) = self.events(trace_id)
+        output = event.output or ""
+        self.assertTrue(output.startswith("begin ") and output.endswith(" end"), output[:99])
+        self.assertEqual(tracing.dropped, 0)

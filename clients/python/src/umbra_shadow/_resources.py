@@ -47,7 +47,7 @@ def batches(events: Iterable[EventLike], agent: str) -> Iterator[list[dict[str, 
 
 
 # Statuses of events that a busy server refuses for now.
-_BUSY = (429, 503)
+BUSY = (429, 503)
 
 
 class BatchSum:
@@ -66,7 +66,7 @@ class BatchSum:
         busy: list[int] = []
         for item in answer.results:
             place = places[item.index]
-            if may_repeat and item.error is not None and item.error.status in _BUSY:
+            if may_repeat and item.error is not None and item.error.status in BUSY:
                 busy.append(place)
             else:
                 self._results[self._sent + place] = self._moved(item, self._sent + place)

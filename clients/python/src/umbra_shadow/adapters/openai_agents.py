@@ -1,6 +1,7 @@
-"""Adapter for the OpenAI Agents SDK: tools under the boundary.
+"""Adapter for the OpenAI Agents SDK: tools under the boundary, and traces as events.
 
     agent = Agent(name="desk", tools=guarded([refund, get_weather], umbra, effects={"get_weather": "read"}))
+    add_trace_processor(UmbraTracing(umbra))
 
 The extra ``umbra-shadow[openai-agents]`` installs the framework.
 """
@@ -16,12 +17,14 @@ from typing import Any
 from agents import FunctionTool, RunContextWrapper, Tool
 from agents.tool import resolve_function_tool_failure_error_function
 from agents.tool_context import ToolContext
+from agents.tracing import SpanError, get_current_span
 
 from .._client import ClientBase
-from ..errors import ApprovalRequired
+from ..errors import ApprovalRequired, Blocked, StubFault
 from ._boundary import REFUSALS, Begun, Rulebook, ToolBoundary, ToolError, arguments_of, refusal, text_of, value_of
+from ._openai_traces import UmbraTracing
 
-__all__ = ["guarded"]
+__all__ = ["UmbraTracing", "guarded"]
 
 # Most calls of a tool that are planned and were never executed.
 _MOST_PLANNED = 1_000
@@ -89,7 +92,7 @@ def _guarded(tool: Tool, boundary: ToolBoundary, interrupts: bool) -> FunctionTo
         if waiting:
             planned[key] = waiting
         if begun.error is not None:
-            return refusal(begun.error)
+            return _refused(begun.error)
         if not begun.may_run:
             return text_of(begun.result)
         output: Any = None
@@ -109,7 +112,7 @@ def _guarded(tool: Tool, boundary: ToolBoundary, interrupts: bool) -> FunctionTo
         except ToolError:
             return output
         except REFUSALS as error:
-            return refusal(error)
+            return _refused(error)
         return output if result is value else text_of(result)
 
     tool = copy.copy(original)
@@ -117,6 +120,14 @@ def _guarded(tool: Tool, boundary: ToolBoundary, interrupts: bool) -> FunctionTo
     if interrupts:
         tool.needs_approval = needs_approval
     return tool
+
+
+def _refused(error: Blocked | StubFault) -> str:
+    """Returns the text in place of a result; the trace has it as the call's error."""
+    text, span = refusal(error), get_current_span()
+    if span is not None:
+        span.set_error(SpanError(message=text, data=None))
+    return text
 
 
 def _telling(tool: FunctionTool, context: ToolContext[Any], errors: list[Exception]) -> FunctionTool:

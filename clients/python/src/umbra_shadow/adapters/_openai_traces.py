@@ -1,0 +1,271 @@
+"""Traces of the OpenAI Agents SDK as events."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from agents.tracing import (
+    AgentSpanData,
+    FunctionSpanData,
+    GenerationSpanData,
+    HandoffSpanData,
+    ResponseSpanData,
+    Span,
+    Trace,
+    TracingProcessor,
+    get_current_trace,
+)
+
+from .._client import ClientBase
+from .._json import plain
+from .._terms import present
+from ._boundary import arguments_of
+from ._event_queue import EventQueue
+
+log = logging.getLogger("umbra_shadow")
+
+# Most traces, and most open spans, that are remembered.
+_MOST_TRACES, _MOST_SPANS = 1_000, 10_000
+# Longest name and id that the server takes.
+_LONGEST_NAME = 256
+# Longest wait for events to be posted, in seconds.
+_LONGEST_FLUSH = 10.0
+
+
+@dataclasses.dataclass
+class _Work:
+    """Work of an agent, which spans belong to."""
+
+    agent: str | None = None
+    caller: str | None = None
+    """Agent that has called this one as a tool."""
+    task: str | None = None
+    """Instruction that the agent was given."""
+    is_of_tool: bool = False
+    """True below a call of a tool."""
+
+
+@dataclasses.dataclass
+class _Action:
+    """Action that a span tells of."""
+
+    kind: str
+    tool: dict[str, Any] | None = None
+    output: str | None = None
+    input: str | None = None
+    tokens: dict[str, int] | None = None
+    stop_reason: str | None = None
+    is_final: bool = False
+    """True for an answer that ends the work of an agent."""
+    details: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+class UmbraTracing(TracingProcessor):
+    """Trace processor that posts what agents do as events::
+
+        add_trace_processor(UmbraTracing(umbra))    # besides OpenAI's; set_trace_processors([...]): in place of it
+
+    Outputs of models with their tokens, calls of tools with result or error, handoffs (as calls of
+    ``transfer_to_...``), and failures of models and agents become one event each. ``agent`` is the name of the SDK's
+    agent, ``task_id`` the trace, ``session_id`` its ``group_id``, and ``task`` the user's last message. An answer
+    without calls of tools has the trigger ``task_complete``. ``metadata`` is that of the trace, and
+    ``metadata["openai_agents"]`` has the ids of trace, span and parent.
+
+    Events are posted in the background, and wait while the server is away, ``max_queue_size`` at most; ``dropped``
+    counts those that were not stored. With ``trace_include_sensitive_data=False`` a trace has no texts, and only the
+    names of tools are posted.
+    """
+
+    def __init__(self, umbra: ClientBase, *, max_queue_size: int = 2_000) -> None:
+        if not isinstance(umbra, ClientBase):
+            raise TypeError(f"UmbraTracing needs a client, Umbra(...) or AsyncUmbra(...), not {type(umbra).__name__}")
+        self._agent = umbra.agent
+        self._queue = EventQueue(umbra, max_queue_size)
+        self._lock = threading.Lock()
+        self._traces: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._works: OrderedDict[str, _Work] = OrderedDict()
+        self._is_emptiness_told = False
+
+    @property
+    def dropped(self) -> int:
+        """Number of events that were not stored: the queue was full, or the server refused them."""
+        return self._queue.dropped
+
+    def on_trace_start(self, trace: Trace) -> None:
+        """Notes group and metadata of a trace."""
+        with self._lock:
+            self._traces[trace.trace_id] = trace.export() or {}
+            if len(self._traces) > _MOST_TRACES:
+                self._traces.popitem(last=False)
+
+    def on_trace_end(self, trace: Trace) -> None:
+        """Does nothing: the events of a trace are posted span by span."""
+
+    def on_span_start(self, span: Span[Any]) -> None:
+        """Notes the agent that a span belongs to."""
+        trace = get_current_trace()
+        if trace is not None and trace.trace_id == span.trace_id and span.trace_id not in self._traces:
+            # A run that is resumed goes on with its trace, whose start is not told again.
+            self.on_trace_start(trace)
+        data = span.span_data
+        with self._lock:
+            work = self._works.get(span.parent_id or "") or _Work()
+            if isinstance(data, AgentSpanData):
+                caller = work.agent if work.is_of_tool else None
+                work = _Work(data.name, caller, is_of_tool=work.is_of_tool)
+            elif isinstance(data, FunctionSpanData):
+                work = dataclasses.replace(work, is_of_tool=True)
+            self._works[span.span_id] = work
+            if len(self._works) > _MOST_SPANS:
+                self._works.popitem(last=False)
+
+    def on_span_end(self, span: Span[Any]) -> None:
+        """Posts the event of a span, if there is one."""
+        with self._lock:
+            work = self._works.pop(span.span_id, None) or _Work()
+            trace = self._traces.get(span.trace_id) or {}
+        action = _action(span, work)
+        if action is None:
+            return
+        if action.tool or action.output or action.input:
+            self._queue.put(self._event(action, span, work, trace))
+        elif not self._is_emptiness_told:
+            self._is_emptiness_told = True
+            log.warning("umbra: traces have no texts to post: is trace_include_sensitive_data off?")
+
+    def force_flush(self) -> None:
+        """Waits until all events are posted, 10 seconds at most."""
+        self._queue.flush(_LONGEST_FLUSH)
+
+    def shutdown(self, timeout: float | None = None) -> None:
+        """Takes no more events, and waits until the others are posted, ``timeout`` seconds at most (10 unless set)."""
+        self._queue.end(_LONGEST_FLUSH if timeout is None else timeout)
+
+    def _event(self, action: _Action, span: Span[Any], work: _Work, trace: Mapping[str, Any]) -> dict[str, Any]:
+        session, triggers = trace.get("group_id"), ["task_complete"] if action.is_final else None
+        place = present(
+            kind=action.kind,
+            trace_id=span.trace_id,
+            span_id=span.span_id,
+            parent_id=span.parent_id,
+            workflow=trace.get("workflow_name"),
+            caller=work.caller,
+            error=_error_text(span),
+            **action.details,
+        )
+        return present(
+            id=f"{span.trace_id}/{span.span_id}"[:_LONGEST_NAME],
+            agent=(work.agent or self._agent)[:_LONGEST_NAME],
+            task_id=span.trace_id[:_LONGEST_NAME],
+            session_id=str(session)[:_LONGEST_NAME] if session else None,
+            task=work.task,
+            input=action.input,
+            output=action.output,
+            tool=action.tool,
+            tokens=action.tokens,
+            stop_reason=action.stop_reason,
+            occurred_at=span.started_at,
+            duration_ms=_duration_ms(span),
+            status=None if span.error is None else "error",
+            triggers=triggers if span.error is None else ["error"],
+            metadata={**(plain(trace.get("metadata")) or {}), "openai_agents": place},
+        )
+
+
+def _action(span: Span[Any], work: _Work) -> _Action | None:
+    """Returns the action that a span tells of, and notes the task of the agent."""
+    data = span.span_data
+    if isinstance(data, FunctionSpanData):
+        tool = {"name": data.name[:_LONGEST_NAME] or "tool", "args": arguments_of(data.input) if data.input else None}
+        if span.error is None:
+            tool["result"] = plain(data.output)
+        else:
+            tool["error"] = _error_text(span)
+        server = (data.mcp_data or {}).get("server")
+        return _Action("tool", tool=present(**tool), details=present(mcp_server=server))
+    if isinstance(data, HandoffSpanData):
+        return _Action("handoff", tool=_handoff(data), details=present(to=data.to_agent))
+    if isinstance(data, GenerationSpanData):
+        return _answer(span, work, data.input, data.output, data.usage, data.model)
+    if isinstance(data, ResponseSpanData):
+        response = data.response
+        told = None if response is None else plain(response)
+        return _answer(span, work, data.input, [told] if told else None, data.usage, (told or {}).get("model"))
+    if isinstance(data, AgentSpanData) and span.error is not None:
+        return _Action("agent", input=work.task or _error_text(span))
+    return None
+
+
+def _answer(span: Span[Any], work: _Work, given: Any, answered: Any, usage: Any, model: str | None) -> _Action:
+    """Returns the call of a model. Its input is told where it has no output: a call of tools, or a failure."""
+    work.task = _last_request(given) or work.task
+    items = _items(plain(answered))
+    text = "\n".join(filter(None, (_text(item) for item in items if item.get("type") != "reasoning")))
+    has_calls = any(item.get("tool_calls") or str(item.get("type", "")).endswith("_call") for item in items)
+    counts = plain(usage) or {}
+    tokens = {"input": counts.get("input_tokens"), "output": counts.get("output_tokens")}
+    whole = next((one for one in plain(answered) or () if one.get("object") == "response"), {})
+    reason = (whole.get("incomplete_details") or {}).get("reason")
+    return _Action(
+        "model",
+        output=text or None,
+        input=None if text else work.task or _error_text(span),
+        tokens=present(**tokens) or None,
+        stop_reason="length" if reason == "max_output_tokens" else reason,
+        is_final=bool(text) and not has_calls and not work.is_of_tool,
+        details=present(model=model, response_id=whole.get("id")),
+    )
+
+
+def _items(answered: Any) -> list[Mapping[str, Any]]:
+    """Returns messages and items of an answer, of the Chat Completions and of the Responses API."""
+    items: list[Mapping[str, Any]] = []
+    for one in answered or ():
+        items += one.get("output") or [] if one.get("object") == "response" else [one]
+    return items
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    """Returns the text of a message, or its refusal."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    parts = [part.get("text") or part.get("refusal") or "" for part in content or () if isinstance(part, Mapping)]
+    return "".join(parts) or message.get("refusal") or ""
+
+
+def _last_request(given: Any) -> str | None:
+    """Returns the last message of the user in the input of a model."""
+    if isinstance(given, str):
+        return given
+    messages = [one for one in given or () if isinstance(one, Mapping)]
+    return next((_text(one) for one in reversed(messages) if one.get("role") == "user"), None)
+
+
+def _handoff(data: HandoffSpanData) -> dict[str, Any]:
+    """Returns a handoff as the call that it is to the model."""
+    to = data.to_agent or "unknown"
+    plain_name = "".join(sign.lower() if sign.isascii() and sign.isalnum() else "_" for sign in to)
+    return present(name=f"transfer_to_{plain_name}"[:_LONGEST_NAME], result=data.to_agent)
+
+
+def _error_text(span: Span[Any]) -> str | None:
+    """Returns the error of a span: that of the tool or model, or its message."""
+    error = span.error
+    if error is None:
+        return None
+    detail = (error.get("data") or {}).get("error")
+    return f"{error['message']}: {detail}" if detail else error["message"]
+
+
+def _duration_ms(span: Span[Any]) -> int | None:
+    if span.started_at is None or span.ended_at is None:
+        return None
+    began, ended = map(datetime.datetime.fromisoformat, (span.started_at, span.ended_at))
+    return max(0, round((ended - began).total_seconds() * 1000))
