@@ -52,7 +52,13 @@ def binary() -> str:
 class Server:
     """A server of the tests, with its own database."""
 
-    def __init__(self, *before: tuple[str, ...], shadows: str | None = None, **settings: str) -> None:
+    def __init__(
+        self,
+        *before: tuple[str, ...],
+        shadows: str | None = None,
+        tools: pathlib.Path = HERE / "tools.yaml",
+        **settings: str,
+    ) -> None:
         self.files = tempfile.TemporaryDirectory()
         # The user that runs Postgres must be able to reach its programs and data.
         os.chmod(self.files.name, 0o755)
@@ -67,7 +73,7 @@ class Server:
             **settings,
         }
         self.env |= {f"UMBRA__{name}": value for name, value in settings.items()}
-        self.flags = ["--tools", str(HERE / "tools.yaml")]
+        self.flags = ["--tools", str(tools)]
         if shadows is not None:
             path = pathlib.Path(self.files.name, "shadows.yaml")
             path.write_text(shadows)

@@ -19,6 +19,7 @@ from agents.tracing import (
     Span,
     Trace,
     TracingProcessor,
+    get_current_span,
     get_current_trace,
 )
 
@@ -38,6 +39,19 @@ _LONGEST_NAME = 256
 _LONGEST_FLUSH = 10.0
 
 
+# Spans of calls that wait for an approval: such a call is told of once it is made, or refused.
+_waiting: OrderedDict[str, None] = OrderedDict()
+
+
+def note_waiting() -> None:
+    """Notes that the call of a tool which is being traced ends without being made."""
+    span = get_current_span()
+    if span is not None and isinstance(span.span_data, FunctionSpanData):
+        _waiting[span.span_id] = None
+        if len(_waiting) > _MOST_SPANS:
+            _waiting.popitem(last=False)
+
+
 @dataclasses.dataclass
 class _Work:
     """Work of an agent, which spans belong to."""
@@ -46,7 +60,7 @@ class _Work:
     caller: str | None = None
     """Agent that has called this one as a tool."""
     task: str | None = None
-    """Instruction that the agent was given."""
+    """Instruction that the agent was given, once its model was asked."""
     is_of_tool: bool = False
     """True below a call of a tool."""
 
@@ -118,7 +132,9 @@ class UmbraTracing(TracingProcessor):
             work = self._works.get(span.parent_id or "") or _Work()
             if isinstance(data, AgentSpanData):
                 caller = work.agent if work.is_of_tool else None
-                work = _Work(data.name, caller, is_of_tool=work.is_of_tool)
+                # A resumed run begins with a call of a tool.
+                task = None if work.is_of_tool else self._traces.get(span.trace_id, {}).get("task")
+                work = _Work(data.name, caller, task, work.is_of_tool)
             elif isinstance(data, FunctionSpanData):
                 work = dataclasses.replace(work, is_of_tool=True)
             self._works[span.span_id] = work
@@ -130,8 +146,11 @@ class UmbraTracing(TracingProcessor):
         with self._lock:
             work = self._works.pop(span.span_id, None) or _Work()
             trace = self._traces.get(span.trace_id) or {}
+            is_waiting = _waiting.pop(span.span_id, self) is None
         action = _action(span, work)
-        if action is None:
+        if work.task and not work.is_of_tool:
+            trace["task"] = work.task
+        if action is None or is_waiting:
             return
         if action.tool or action.output or action.input:
             self._queue.put(self._event(action, span, work, trace))

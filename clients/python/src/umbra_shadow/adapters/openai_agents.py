@@ -22,7 +22,7 @@ from agents.tracing import SpanError, get_current_span
 from .._client import ClientBase
 from ..errors import ApprovalRequired, Blocked, StubFault
 from ._boundary import REFUSALS, Begun, Rulebook, ToolBoundary, ToolError, arguments_of, refusal, text_of, value_of
-from ._openai_traces import UmbraTracing
+from ._openai_traces import UmbraTracing, note_waiting
 
 __all__ = ["UmbraTracing", "guarded"]
 
@@ -75,9 +75,11 @@ def _guarded(tool: Tool, boundary: ToolBoundary, interrupts: bool) -> FunctionTo
         setting = original.needs_approval
         needs = setting if isinstance(setting, bool) else setting(context, arguments, call_id)
         if await needs if inspect.isawaitable(needs) else needs:
+            note_waiting()
             return True
         begun = await begin(arguments)
         if isinstance(begun.error, ApprovalRequired):
+            note_waiting()
             return True
         planned.setdefault((call_id, text_of(arguments)), []).append(begun)
         if len(planned) > _MOST_PLANNED:
