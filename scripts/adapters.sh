@@ -6,7 +6,8 @@
 #
 # adapters.sh [NAME..]   langchain openai_agents pydantic_ai crewai adk mcp, all unless given; about three minutes
 #                        with the environments made
-# CACHE: a folder that keeps the environments (else target/adapters). TYPES=1 checks the adapters' types as well.
+# CACHE: a folder that keeps the environments (else target/adapters). TYPES=1 checks the types of the client and of its
+# adapters as well, by mypy and pyright, both strict.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -17,6 +18,7 @@ declare -A packages=(
     [crewai]='crewai==1.15.30'
     [adk]='google-adk==2.13.0'
     [mcp]='mcp==2.3.0'
+    [types]='mypy==2.4.1 pyright[nodejs]==1.1.414'
 )
 names=(langchain openai_agents pydantic_ai crewai adk mcp)
 cache=$(realpath -m "${CACHE:-target/adapters}")
@@ -29,13 +31,13 @@ if [[ -n ${UMBRA:-} ]]; then
 fi
 
 for name in "$@"; do
-    [[ -n ${packages[$name]:-} ]] || { echo "there is no adapter $name: ${names[*]}" >&2; exit 2; }
+    [[ " ${names[*]} " == *" $name "* ]] || { echo "there is no adapter $name: ${names[*]}" >&2; exit 2; }
 done
 [[ $# -eq 0 ]] || names=("$@")
 
 # Makes the environment of an adapter, unless it is there with these versions.
 environment() {
-    local place=$cache/$1 wanted="${packages[$1]} httpx pydantic${TYPES:+ mypy==2.4.1}"
+    local place=$cache/$1 wanted="${packages[$1]} httpx pydantic"
     [[ -f $place/wanted && $(<"$place/wanted") == "$wanted" ]] && return
     rm -rf "$place"
     python3 -m venv "$place"
@@ -44,19 +46,33 @@ environment() {
     echo "$wanted" >"$place/wanted"
 }
 
+# Checks the types of files as the environment of an adapter has them: check_types NAME ENVIRONMENT FILE..
+check_types() {
+    local name=$1 python=$cache/$2/bin/python types=$cache/types/bin
+    shift 2
+    if (cd "$client" && "$types/mypy" --python-executable "$python" --cache-dir "$work/mypy-$name" "$@" &&
+        "$types/pyright" --pythonpath "$python" "$@") >"$work/types.log" 2>&1; then
+        printf '%s\ttypes\tok\n' "$name" >>"$work/states"
+    else
+        failed=1
+        printf '%s\ttypes\tFAULT\n' "$name" >>"$work/states"
+        cat "$work/types.log" >&2
+    fi
+}
+
 failed=
+if [[ -n ${TYPES:-} ]]; then environment types; fi
 for name in "${names[@]}"; do
     environment "$name" || { printf '%s\tinstall\tFAULT\n' "$name" >>"$work/states"; failed=1; continue; }
     (cd "$client/adapters_tests" && PYTHONPATH=$client/src PYTHONWARNINGS=ignore \
         "$cache/$name/bin/python" run.py "$name") >>"$work/states" 2>"$work/$name.log" ||
         { failed=1; echo "== $name" >&2; cat "$work/$name.log" >&2; printf '%s\tall\tFAULT\n' "$name" >>"$work/states"; }
-    if [[ -n ${TYPES:-} ]]; then
-        (cd "$client" && "$cache/$name/bin/python" -m mypy --cache-dir "$work/mypy-$name" \
-            "src/umbra_shadow/adapters/$name.py") >"$work/types.log" 2>&1 ||
-            { failed=1; printf '%s\ttypes\tFAULT\n' "$name" >>"$work/states"; cat "$work/types.log" >&2; continue; }
-        printf '%s\ttypes\tok\n' "$name" >>"$work/states"
-    fi
+    [[ -z ${TYPES:-} ]] || check_types "$name" "$name" src/umbra_shadow/adapters/*"$name"*.py
 done
+if [[ -n ${TYPES:-} ]]; then
+    package=src/umbra_shadow
+    check_types client "${names[0]}" "$package"/{_async,_sync} "$package"/*.py "$package"/adapters/_{boundary,event_queue}.py
+fi
 
 python3 - "$work/states" <<'PYTHON'
 import sys

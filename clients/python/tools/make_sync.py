@@ -18,6 +18,7 @@ WORDS = [
     (r"\basync_client\b", "sync_client"),
     (r"\bAsync(?=[A-Z])", ""),
     (r"\bAwaitable\[(\w+)\]", r"\1"),
+    (r"(?<=import )Awaitable, ", ""),
     (r"\b__a(enter|exit|iter|next)__\b", r"__\1__"),
     (r"\baclos(e|ing)\b", r"clos\1"),
     (r"\banext\b", "next"),

@@ -12,6 +12,7 @@ import pydantic
 from . import models
 from ._config import Config, Place, entered
 from ._core import Core
+from ._json import is_mapping
 from ._requests import NoAnswer, Request, Response, parsed, path
 from ._terms import as_json
 from ._tools import UNSET, F, Tool, asked, full_name, wrapped
@@ -161,7 +162,7 @@ class ClientBase:
         tool = given.get("tool")
         if isinstance(tool, str):
             tool = {"name": tool}
-        if not isinstance(tool, Mapping) or not tool.get("name"):
+        if not is_mapping(tool) or not tool.get("name"):
             raise ValueError("a call needs its tool: {'tool': {'server': 'mail', 'name': 'send'}, 'arguments': {...}}")
         body = asked(self._core, tool, {}, uuid.uuid4().hex)
         if given.get("run") or given.get("session"):

@@ -7,7 +7,7 @@ import contextvars
 import dataclasses
 import os
 import urllib.parse
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 
 DEFAULT_URL = "http://127.0.0.1:7817"
 
@@ -84,7 +84,7 @@ class Config:
 
 
 @contextlib.contextmanager
-def entered(config: Config, place: Place, modes: Sequence[str]) -> Iterator[None]:
+def entered(config: Config, place: Place, modes: Sequence[str]) -> Generator[None]:
     """Sets the context of the calls made within the block."""
     if isinstance(modes, str):
         raise TypeError("modes is a list of names")

@@ -10,8 +10,8 @@ import re
 import threading
 import urllib.parse
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Union
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, Union, cast
 
 import httpx
 import pydantic
@@ -20,6 +20,7 @@ from . import models
 from ._config import Config
 from ._core import Core
 from ._documents import is_called, section_of, substance
+from ._json import array_in, is_object, object_in
 from ._names import is_plain, joined, matches, readings
 from ._requests import Health
 from ._terms import plain_name
@@ -38,16 +39,16 @@ class Moment:
     subject: Literal["turn", "call", "message", "result"]
     tool: str = ""
     """Tool of a call or result, after its server if it has one (``mail.send_email``)."""
-    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
     text: str = ""
     """Text of a message or result."""
     role: str = ""
     route: str | None = None
     modes: tuple[str, ...] = ()
     taints: frozenset[str] = frozenset()
-    documents: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    documents: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
     """Texts of the documents, by name."""
-    _before: Mapping[str, str] = dataclasses.field(default_factory=dict, repr=False)
+    _before: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str], repr=False)
 
     def calls(self, tools: str) -> bool:
         """Returns True for a call of such a tool: a name or a glob, in any spelling, as a rule of the server holds."""
@@ -171,9 +172,9 @@ class FakeServer:
             **known,
         }
         self.session |= {"turns": 0, "messages": 0, "rulings": {"allow": 0, "warn": 0, "block": 0}}
-        self.tools = [tool for tool in body.get("tools") or [] if is_plain(tool["name"])]
-        for name, text in (body.get("documents") or {}).items():
-            given = {"text": text} if isinstance(text, str) else text
+        self.tools = [tool for tool in array_in(body, "tools") if is_plain(tool["name"])]
+        for name, text in object_in(body, "documents").items():
+            given: Mapping[str, Any] = {"text": text} if isinstance(text, str) else text
             form = given.get("format") or ("yaml" if name.endswith((".yaml", ".yml")) else "markdown")
             self.documents[plain_name(name)] = (0, given["text"], form)
         self.at_turn = self.texts()
@@ -190,7 +191,7 @@ class FakeServer:
         self.session["turns"] += 1
         planned = set(self.session["taints"])
         itself = self.judge(Moment(subject="turn"), planned)
-        decisions = [self.judge_call(call, planned) for call in body.get("planned_calls") or []]
+        decisions = [self.judge_call(call, planned) for call in array_in(body, "planned_calls")]
         self.at_turn = self.texts()
         directives = [f"Before you go on, bring {due['document']} in order: {due['reason']}" for due in itself["due"]]
         directives += [self.notes.pop(0) for _ in range(len(self.notes))]
@@ -212,9 +213,9 @@ class FakeServer:
         self.moves(body)
         self.session["messages"] += 1
         taints = set(self.session["taints"])
-        calls = [self.judge_call(call, taints) for call in body.get("tool_calls") or []]
-        results = []
-        for result in body.get("results") or []:
+        calls = [self.judge_call(call, taints) for call in array_in(body, "tool_calls")]
+        results: list[dict[str, Any]] = []
+        for result in array_in(body, "results"):
             content = result.get("content")
             text = content if isinstance(content, str) else json.dumps(content)
             results.append(self.judge(Moment(subject="result", tool=_shown(result["tool"]), text=text), taints))
@@ -251,7 +252,7 @@ class FakeServer:
         ranked: list[dict[str, Any]] = []
         allowed: list[dict[str, Any]] = []
         excluded: list[dict[str, Any]] = []
-        for tool in body.get("tools") or self.tools:
+        for tool in array_in(body, "tools") or self.tools:
             named = {name: tool[name] for name in ("server", "name") if name in tool}
             score = len(wanted & _words(f"{tool['name']} {tool.get('description', '')}"))
             ruling = self.judge_call({"tool": named}, set(self.session.get("taints", [])), counts=False)
@@ -264,14 +265,14 @@ class FakeServer:
             ranked.append({"tool": named, **fits, "annotations": tool.get("annotations") or {}})
         ranked.sort(key=lambda one: -one["score"])
         limit = 10 if body.get("limit") is None else body["limit"]
-        always = {joined(_shown(tool)) for tool in body.get("always_include") or []}
+        always = {joined(_shown(tool)) for tool in array_in(body, "always_include")}
         ranked = ranked[:limit] + [one for one in ranked[limit:] if joined(_shown(one["tool"])) in always]
         sure = float(bool(ranked) and ranked[0]["score"] > 0)
         return {"ranked": ranked, "confidence": sure, "allowed": allowed, "excluded": excluded, **_COMPLETE}
 
     def close(self, body: dict[str, Any]) -> dict[str, Any]:
         made = [
-            call["tool"] for one in self.requests if one.step == "message" for call in one.body.get("tool_calls") or []
+            call["tool"] for one in self.requests if one.step == "message" for call in array_in(one.body, "tool_calls")
         ]
         kept = 0
         if body.get("outcome") and made and self.session.get("task"):
@@ -284,9 +285,10 @@ class FakeServer:
 
     def pattern(self, body: dict[str, Any]) -> dict[str, Any]:
         same = ("agent", "task", "tools")
+        known: dict[str, Any] | None
         known = next((one for one in self.patterns if all(one[name] == body[name] for name in same)), None)
         if known is None:
-            known = {"id": f"pat_{len(self.patterns) + 1:032x}", "successes": 0, "failures": 0, "status": "active"}
+            known = {"id": f"pat_{len(self.patterns) + 1:032x}", "status": "active", "successes": 0, "failures": 0}
             known |= {name: value for name, value in body.items() if name not in ("outcome", "session", "task_id")}
             known["provenance"] = {"source": "recorded", "by": "fake", "at": _TIME}
             self.patterns.append(known)
@@ -295,7 +297,8 @@ class FakeServer:
         return {"pattern": known, "new": known["successes"] + known["failures"] == 1, **_COMPLETE}
 
     def search(self, body: dict[str, Any]) -> dict[str, Any]:
-        wanted, found = _words(body["task"]), []
+        wanted = _words(body["task"])
+        found: list[dict[str, Any]] = []
         for pattern in self.patterns:
             words, uses = _words(pattern["task"]), pattern["successes"] + pattern["failures"]
             likeness = len(wanted & words) / max(1, len(wanted | words))
@@ -357,8 +360,8 @@ class FakeServer:
         tool = call.get("tool", call.get("name"))
         if not tool:
             raise _invalid("/call/tool", "is required: the tool's name")
-        named = tool if isinstance(tool, dict) else {"name": tool}
-        arguments = call.get("arguments") or {}
+        named = dict(tool) if is_object(tool) else {"name": tool}
+        arguments = object_in(call, "arguments")
         if not is_plain(_shown(named)):
             reason = "a tool's name must have only letters, digits and visible ASCII characters"
             hidden = {"decision": "block", "would": "block", "rule": None, "reason": reason, "checked_by": "check"}
@@ -385,7 +388,8 @@ class FakeServer:
             documents=self.texts(),
             _before=self.at_turn,
         )
-        gravest, due = _ruling("allow"), []
+        gravest = _ruling("allow")
+        due: list[dict[str, Any]] = []
         labels: list[str] = []
         for rule in self.rules:
             verdict = rule(moment)
@@ -502,9 +506,9 @@ _STEPS: dict[str, StepName] = {
 def _jsonable(value: Any) -> Any:
     if isinstance(value, pydantic.BaseModel):
         return value.model_dump(mode="json")
-    if isinstance(value, dict):
+    if is_object(value):
         return {name: _jsonable(one) for name, one in value.items()}
-    return [_jsonable(one) for one in value] if isinstance(value, (list, tuple)) else value
+    return [_jsonable(one) for one in cast(Iterable[Any], value)] if isinstance(value, (list, tuple)) else value
 
 
 def _shown(tool: Any) -> str:

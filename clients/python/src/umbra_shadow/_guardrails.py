@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from . import models
 from ._core import log
-from ._json import MOST_VALUES, plain
+from ._json import MOST_VALUES, is_mapping, plain
 from ._names import joined
 from ._session import Session
 from ._tools import Call, F, Tool, full_name, rules_in_force, tool_around, wrapped
@@ -47,7 +47,7 @@ class Rules:
     enforcement: Enforcement
     mode: str | None = None
     route: str | None = None
-    guarded: set[str] = dataclasses.field(default_factory=set)
+    guarded: set[str] = dataclasses.field(default_factory=set[str])
     """Tools whose calls were asked about."""
 
     def place(self) -> dict[str, Any]:
@@ -203,7 +203,7 @@ def warn_of_unguarded(session: Session, calls: Iterable[Mapping[str, Any]]) -> N
     if rules is None or rules.session.__dict__ is not session.__dict__:
         return
     for call in calls:
-        tool = call["tool"] if isinstance(call["tool"], Mapping) else {"name": call["tool"]}
+        tool = call["tool"] if is_mapping(call["tool"]) else {"name": call["tool"]}
         if joined(tool["name"], tool.get("server")) not in rules.guarded:
             log.warning(
                 "umbra: %s was called in a block of guardrails, but no rule was asked: decorate it", full_name(tool)

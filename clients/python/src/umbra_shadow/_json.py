@@ -8,12 +8,39 @@ import datetime
 import enum
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeGuard, cast
 
 import pydantic
 
 # Most values in the arguments or the result of a call: more of them mostly means a list that contains itself.
 MOST_VALUES = 250_000
+
+
+def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Returns True for a JSON object."""
+    return isinstance(value, dict)
+
+
+def is_mapping(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Returns True for a JSON object in any form of a mapping."""
+    return isinstance(value, Mapping)
+
+
+def is_array(value: Any) -> TypeGuard[list[Any]]:
+    """Returns True for a JSON array."""
+    return isinstance(value, list)
+
+
+def object_in(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Returns the member of a JSON object that is an object itself; an empty one if there is none."""
+    member = value.get(name)
+    return dict(member) if is_mapping(member) else {}
+
+
+def array_in(value: Mapping[str, Any], name: str) -> list[Any]:
+    """Returns the member of a JSON object that is an array; an empty one if there is none."""
+    member = value.get(name)
+    return member if is_array(member) else []
 
 
 class Pairs:
@@ -87,13 +114,14 @@ class _Plain:
             return str(value)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        if isinstance(value, (Mapping, Pairs)):
-            pairs = value.pairs if isinstance(value, Pairs) else value.items()
-            return _keyed((str(key), self.of(item, depth + 1)) for key, item in pairs)
+        if isinstance(value, Pairs):
+            return _keyed((str(key), self.of(item, depth + 1)) for key, item in value.pairs)
+        if is_mapping(value):
+            return _keyed((str(key), self.of(item, depth + 1)) for key, item in value.items())
         if isinstance(value, (list, tuple)):
-            return [self.of(item, depth + 1) for item in value]
+            return [self.of(item, depth + 1) for item in cast(Iterable[Any], value)]
         if isinstance(value, (set, frozenset)):
-            items = (self.of(item, depth + 1) for item in value)
+            items = (self.of(item, depth + 1) for item in cast(Iterable[Any], value))
             return sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
         for method in ("model_dump", "dict"):
             # Pydantic's models, of version 1 or 2.
@@ -114,6 +142,6 @@ def _digits(value: int) -> str:
 def _without_nul(value: Any) -> Any:
     if isinstance(value, str):
         return value.replace("\0", "\ufffd")
-    if isinstance(value, dict):
+    if is_object(value):
         return _keyed((_without_nul(key), _without_nul(item)) for key, item in value.items())
-    return [_without_nul(item) for item in value] if isinstance(value, list) else value
+    return [_without_nul(item) for item in value] if is_array(value) else value

@@ -14,7 +14,7 @@ def quote_patterns(patterns: Iterable[models.Offered]) -> str:
     Texts of patterns were written by agents and may pretend to be orders. Here they are quoted, under a note that calls
     them data. No text holds a line end or an angle bracket, so that no text can end the block.
     """
-    lines = []
+    lines: list[str] = []
     for offered in patterns:
         known = offered.pattern.model_dump(mode="json", exclude_none=True)
         known["tools"] = [str(tool) for tool in offered.pattern.tools]

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import httpx
 import pydantic
 
-from ._json import encoded
+from ._json import encoded, is_object
 from .errors import APIError, Unavailable, problem_text
 
 VERSION = "0.1.0"
@@ -52,8 +52,8 @@ class Request:
     method: str
     path: str
     body: Any = None
-    params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    params: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
     repeatable: bool = False
 
     def __str__(self) -> str:
@@ -85,14 +85,14 @@ class Response:
 
     status: int
     body: Mapping[str, Any]
-    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
 
     @classmethod
     def of(cls, status: int, data: bytes, headers: Mapping[str, str]) -> Response:
         """Reads a response. Raises :class:`NoAnswer` if a success is no JSON object."""
         try:
             body = json.loads(data or b"{}")
-            if not isinstance(body, dict):
+            if not is_object(body):
                 raise ValueError("the answer is no JSON object")
         except (ValueError, RecursionError) as wrong:
             if status < 300:

@@ -127,7 +127,7 @@ def degraded(kind: type[M], missed: Missed, **members: Any) -> M:
 def no_document(name: str, text: str = "") -> models.DocumentView:
     """Returns the state of a document that does not exist, or is not known."""
     empty: dict[str, Any] = {"format": "markdown", "version": 0, "etag": "", "open_items": 0, "done_items": 0}
-    told = {"sections": [], "merged": False, "stored": True, "degraded": False, "warnings": []}
+    told: dict[str, Any] = {"sections": [], "merged": False, "stored": True, "degraded": False, "warnings": []}
     return models.DocumentView.model_validate({"name": name, "text": text, **empty, **told})
 
 

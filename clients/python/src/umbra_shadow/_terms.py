@@ -9,6 +9,7 @@ from typing import Any, Literal, Union
 import pydantic
 
 from . import models
+from ._json import is_mapping, is_object
 
 Objective = Literal["tool_selection", "todo_enforcement", "guardrail", "pattern_capture"]
 Outcome = Literal["succeeded", "failed"]
@@ -70,10 +71,10 @@ def call_of(call: CallLike) -> dict[str, Any]:
     """
     given = as_json(call)
     inner = given.get("function")
-    if isinstance(inner, Mapping):
+    if is_mapping(inner):
         given = {**given, **inner}
     tool = given.get("tool", given.get("name"))
-    if not isinstance(tool, (str, Mapping, models.ToolName)) or not tool:
+    if not tool or not (isinstance(tool, (str, models.ToolName)) or is_mapping(tool)):
         raise ValueError(
             f"a call needs its tool, as {{'tool': 'mail.send', 'arguments': {{...}}}}; it has {_members(given)}"
         )
@@ -95,7 +96,7 @@ def result_of(result: ResultLike, calls: Sequence[CallLike] = ()) -> dict[str, A
         wanted = next((given[name] for name in ("tool_call_id", "call_id", "tool_use_id") if name in given), None)
         ids = [(as_json(call).get("id") or as_json(call).get("call_id"), call) for call in calls]
         tool = next((call_of(call)["tool"] for id, call in ids if wanted is not None and id == wanted), None)
-    if not isinstance(tool, (str, Mapping, models.ToolName)) or not tool:
+    if not tool or not (isinstance(tool, (str, models.ToolName)) or is_mapping(tool)):
         raise ValueError(f"a result needs its tool, or the id of a call in tool_calls; it has {_members(given)}")
     ok = given.get("ok", not (given.get("is_error") or given.get("status") == "error"))
     content = given.get("content", given.get("output"))
@@ -106,7 +107,7 @@ def definition_of(tool: DefinitionLike) -> dict[str, Any]:
     """Returns a definition as ``tools/list`` has it; definitions in the forms of OpenAI and Anthropic are converted."""
     given = as_json(tool)
     inner = given.pop("function", None)
-    if isinstance(inner, Mapping):
+    if is_mapping(inner):
         given |= inner
     if given.get("type") in ("function", "custom"):
         del given["type"]
@@ -142,13 +143,13 @@ def object_of(data: str) -> dict[str, Any]:
         value = json.loads(data)
     except ValueError:
         return {}
-    return value if isinstance(value, dict) else {}
+    return value if is_object(value) else {}
 
 
 def _arguments_of(text: str, tool: Any) -> dict[str, Any]:
     try:
         arguments = json.loads(text or "{}")
-        if isinstance(arguments, dict):
+        if is_object(arguments):
             return arguments
         problem = f"it is {type(arguments).__name__}"
     except ValueError as wrong:

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._core import Core, log
-from ._json import MOST_VALUES, Pairs, plain, typed
+from ._json import MOST_VALUES, Pairs, object_in, plain, typed
 from ._merge import merged
 from .errors import ApprovalRequired, Blocked, StubFault, UndecidedCall
 
@@ -89,8 +89,7 @@ class Tool:
         self.described: dict[str, Any] = {"name": name or name_of(function)}
         if server:
             self.described["server"] = server
-        if description is None and function is not None and not isinstance(function, functools.partial):
-            description = inspect.getdoc(function)
+        description = description if description is not None else _docstring_of(function)
         if description:
             self.described["description"] = description[:8_000]
         if annotations is not None:
@@ -198,7 +197,7 @@ class Call:
     @classmethod
     def given(cls, tool: Tool, arguments: Mapping[str, Any], run: Callable[[], Any]) -> Call:
         """Returns a call by the arguments that a model gave."""
-        call = cls(tool, lambda: as_arguments(arguments), run)
+        call = cls(tool, lambda: as_arguments(arguments.items()), run)
         if callable(tool.stub):
             call.make_stub = lambda: tool.stub(**arguments)
         return call
@@ -246,7 +245,7 @@ class Call:
                 raise Blocked(tool.name, "safe_mode_mismatch", detail, answer)
             return UNSET
         if answer["decision"] == "stub":
-            stub = answer.get("stub") or {}
+            stub = object_in(answer, "stub")
             if stub.get("fault"):
                 raise StubFault(tool.name, stub["fault"], stub.get("result"))
             if self.override is not UNSET:
@@ -331,9 +330,13 @@ def asked(core: Core, tool: Mapping[str, Any], arguments: Mapping[str, Any], cal
     return body
 
 
-def as_arguments(arguments: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def _docstring_of(function: Callable[..., Any] | None) -> str | None:
+    # That of a partial is the class's own one.
+    return None if function is None or isinstance(function, functools.partial) else inspect.getdoc(function)
+
+
+def as_arguments(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Returns arguments as JSON values, without objects of a framework."""
-    pairs = arguments.items() if isinstance(arguments, Mapping) else arguments
     given = Pairs((name, one) for name, one in pairs if not _is_injected(type(one)))
     named: dict[str, Any] = plain(given, MOST_VALUES)
     return named

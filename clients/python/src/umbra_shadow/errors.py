@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ._json import array_in, is_object, object_in
+
 __all__ = [
     "APIError",
     "ApprovalRequired",
@@ -45,9 +47,7 @@ class APIError(UmbraError):
         self.code: str = str(problem.get("code") or f"http_{status}")
         self.request_id: str | None = str(problem.get("instance") or "").removeprefix("urn:umbra:request:") or None
         self.detail: str = str(problem.get("detail") or problem.get("title") or "no reason given")
-        errors = problem.get("errors")
-        listed = errors if isinstance(errors, list) else []
-        self.errors: list[dict[str, Any]] = [one for one in listed if isinstance(one, dict)]
+        self.errors: list[dict[str, Any]] = [dict(one) for one in array_in(problem, "errors") if is_object(one)]
 
 
 class Unavailable(UmbraError):
@@ -79,7 +79,7 @@ class Blocked(UmbraError):
     def rule(self) -> str | None:
         """Name of the deciding rule, if a rule decided."""
         decision = self.decision or {}
-        rule = decision.get("rule") or (decision.get("guard") or {}).get("rule")
+        rule = decision.get("rule") or object_in(decision, "guard").get("rule")
         return None if rule is None else str(rule)
 
 
@@ -90,7 +90,7 @@ class ApprovalRequired(Blocked):
     """
 
     def __init__(self, tool: str, decision: Mapping[str, Any]) -> None:
-        approval = decision.get("approval") or {}
+        approval = object_in(decision, "approval")
         self.approval_id: str = approval.get("id", "")
         self.expires_at: str = approval.get("expires_at", "")
         detail = f"{decision.get('detail') or 'a rule asks for it'}; approve {self.approval_id} and call again"
@@ -164,7 +164,6 @@ class NotUpdated(UmbraError):
 def problem_text(problem: Mapping[str, Any]) -> str:
     """Returns the description of a problem, with its first three faults."""
     words = str(problem.get("detail") or problem.get("title") or "no reason given")
-    errors = problem.get("errors") or []
-    faults = [one for one in errors[:3] if isinstance(one, dict)] if isinstance(errors, list) else []
+    faults = [one for one in array_in(problem, "errors")[:3] if is_object(one)]
     told = "; ".join(f"{one.get('pointer', '')} {one.get('detail', '')}".strip() for one in faults)
     return f"{words} ({told})" if told else words

@@ -11,7 +11,7 @@ from typing import Any, Union
 from .._async.sidecar import AsyncSidecar
 from .._client import ClientBase
 from .._guardrails import GuardrailsBase, Rules
-from .._json import plain
+from .._json import is_mapping, object_in, plain
 from .._session import Session
 from .._sync.sidecar import Sidecar
 from .._terms import object_of
@@ -171,7 +171,7 @@ def approval_of(call: Call, asked: ApprovalRequired | None = None) -> dict[str, 
         "type": "umbra_approval",
         "tool": full_name(call.tool.reference),
         "arguments": call.arguments,
-        "reason": answer.get("detail") or (answer.get("guard") or {}).get("reason"),
+        "reason": answer.get("detail") or object_in(answer, "guard").get("reason"),
     }
     if asked is not None:
         told |= {"approval_id": asked.approval_id, "expires_at": asked.expires_at}
@@ -195,7 +195,7 @@ def value_of(text: Any) -> Any:
 
 def arguments_of(arguments: Any) -> dict[str, Any]:
     """Returns the arguments of a model, an object or its text; text that is no object is one argument, ``input``."""
-    if isinstance(arguments, Mapping):
+    if is_mapping(arguments):
         return dict(arguments)
     if arguments is None or not str(arguments).strip():
         return {}

@@ -9,7 +9,7 @@ from collections import deque
 from typing import Any
 
 from .._client import ClientBase
-from .._json import encoded
+from .._json import encoded, is_array, is_object
 from .._resources import BUSY
 from ..errors import APIError, Unavailable
 
@@ -136,6 +136,6 @@ def _cut(value: Any, longest: int) -> Any:
     if isinstance(value, str) and len(value) > longest:
         half = longest // 2
         return f"{value[:half]}\n[{len(value) - 2 * half} characters left out]\n{value[-half:]}"
-    if isinstance(value, dict):
+    if is_object(value):
         return {name: _cut(item, longest) for name, item in value.items()}
-    return [_cut(item, longest) for item in value] if isinstance(value, list) else value
+    return [_cut(item, longest) for item in value] if is_array(value) else value

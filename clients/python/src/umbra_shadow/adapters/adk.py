@@ -17,6 +17,7 @@ from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.tool_context import ToolContext
 
 from .._client import ClientBase
+from .._json import is_object
 from ..errors import ApprovalRequired
 from ._boundary import REFUSALS, Rulebook, ToolBoundary, ToolError, approval_of, refusal, text_of
 
@@ -91,7 +92,7 @@ def _guarded(tool: BaseTool, boundary: ToolBoundary, interrupts: bool) -> BaseTo
             result = await tool.run_async(args=args, tool_context=tool_context)
             if tool_context.function_call_id in tool_context.actions.requested_tool_confirmations:
                 raise _Paused
-            if isinstance(result, dict) and list(result) == ["error"]:
+            if is_object(result) and list(result) == ["error"]:
                 raise ToolError(text_of(result["error"]))
             return result
 

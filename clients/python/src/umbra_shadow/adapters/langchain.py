@@ -10,17 +10,19 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, Literal, TypeAlias, Union
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain.agents.middleware.types import ToolCallRequest
+from langchain.tools import ToolRuntime
 from langchain_core.messages import ToolMessage
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command, interrupt
 
 from .._client import ClientBase
+from .._json import object_in
 from .._tools import Call
 from ..errors import ApprovalRequired
 from ._boundary import REFUSALS, Rulebook, ToolBoundary, ToolError, approval_of, refusal, text_of, value_of
@@ -96,7 +98,7 @@ class UmbraMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _call_id(self, request: ToolCallRequest) -> str | None:
         """Returns the id of a call, the same for each execution of a step of a graph that may be resumed."""
-        at = request.runtime.execution_info
+        at = _runtime_of(request).execution_info
         if at is None:
             return None
         call = request.tool_call
@@ -119,7 +121,7 @@ class _Step:
         self._result: Any = None
         self._value: Any = None
         self._call: Call
-        settings = request.runtime.config.get("configurable") or {}
+        settings = _runtime_of(request).config.get("configurable", {})
         self._may_pause = middleware._interrupts and settings.get("__pregel_checkpointer") is not None
 
     def call(self, run: Callable[[], Any]) -> Call:
@@ -136,9 +138,9 @@ class _Step:
         return self._call
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self) -> Generator[None]:
         """Runs the tool within its block."""
-        guard = (self._call.answer or {}).get("guard") or {}
+        guard = object_in(self._call.answer or {}, "guard")
         if self._may_pause and guard.get("verdict") == "ask" and _is_resumed():
             # The call was interrupted before it was approved. An ``interrupt`` within the tool would otherwise take
             # the value that the graph was resumed with for its own answer.
@@ -188,7 +190,13 @@ class _Step:
         return ToolMessage(text, name=asked["name"], tool_call_id=asked["id"], status=status)
 
 
+def _runtime_of(request: Any) -> ToolRuntime[Any, Any]:
+    # The class of the request has it without the types of context and state.
+    runtime: ToolRuntime[Any, Any] = request.runtime
+    return runtime
+
+
 def _is_resumed() -> bool:
     """Returns True if there is a value for an interrupt of this step."""
-    pad = get_config()["configurable"].get("__pregel_scratchpad")
+    pad = get_config().get("configurable", {}).get("__pregel_scratchpad")
     return pad is not None and (bool(pad.resume) or pad.get_null_resume(False) is not None)

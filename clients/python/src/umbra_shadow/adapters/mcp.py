@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 from mcp.types import CallToolResult
 
 from .._client import ClientBase
+from .._json import array_in, is_object, object_in
 from ._boundary import REFUSALS, Rulebook, ToolBoundary, ToolError, refusal, text_of, value_of
 
 __all__ = ["guarded"]
@@ -73,7 +74,7 @@ class _GuardedSession:
             return _result({"error": refusal(error)})
         if result is None:
             answer = call.answer or {}
-            mark = {"decision_id": answer.get("decision_id"), "contract": (answer.get("stub") or {}).get("contract")}
+            mark = {"decision_id": answer.get("decision_id"), "contract": object_in(answer, "stub").get("contract")}
             return _result(given, {"dev.umbra/shadow": mark})
         return result if given is value else _changed(result, given)
 
@@ -90,7 +91,7 @@ def _value(result: Any) -> Any:
     if not isinstance(result, CallToolResult):
         raise _Unfinished
     told = result.model_dump(mode="json", by_alias=True, exclude_none=True)
-    text = "\n".join(one["text"] for one in told.get("content") or [] if one.get("type") == "text")
+    text = "\n".join(one["text"] for one in array_in(told, "content") if one.get("type") == "text")
     if told.get("isError"):
         raise ToolError(text)
     return told["structuredContent"] if "structuredContent" in told else value_of(text)
@@ -123,7 +124,7 @@ def _block(value: Any) -> dict[str, str]:
 
 def _sole_text(value: Any, *names: str) -> str | None:
     """Returns the text that is the only member of an object, under one of these names."""
-    if isinstance(value, dict) and len(value) == 1:
+    if is_object(value) and len(value) == 1:
         ((name, text),) = value.items()
         if name in names and isinstance(text, str):
             return text

@@ -22,7 +22,7 @@ from agents.tracing import SpanError, get_current_span
 from .._client import ClientBase
 from ..errors import ApprovalRequired, Blocked, StubFault
 from ._boundary import REFUSALS, Begun, Rulebook, ToolBoundary, ToolError, arguments_of, refusal, text_of, value_of
-from ._openai_traces import UmbraTracing, note_waiting
+from ._openai_agents_traces import UmbraTracing, note_waiting
 
 __all__ = ["UmbraTracing", "guarded"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic_ai import RunContext, ToolReturn
 from pydantic_ai.capabilities import AbstractCapability, WrapToolExecuteHandler
@@ -92,4 +92,9 @@ class UmbraCapability(AbstractCapability[Any]):
             raise ToolFailed(refusal(needed)) from None
         except REFUSALS as error:
             raise ToolFailed(refusal(error)) from None
-        return dataclasses.replace(returned, return_value=result) if isinstance(returned, ToolReturn) else result
+        return dataclasses.replace(returned, return_value=result) if _has_parts(returned) else result
+
+
+def _has_parts(returned: Any) -> TypeGuard[ToolReturn[Any]]:
+    """Returns True for a result with more than its value: contents for the model, or metadata."""
+    return isinstance(returned, ToolReturn)

@@ -24,7 +24,7 @@ from agents.tracing import (
 )
 
 from .._client import ClientBase
-from .._json import plain
+from .._json import is_array, is_object, object_in, plain
 from .._terms import present
 from ._boundary import arguments_of
 from ._event_queue import EventQueue
@@ -77,7 +77,7 @@ class _Action:
     stop_reason: str | None = None
     is_final: bool = False
     """True for an answer that ends the work of an agent."""
-    details: dict[str, Any] = dataclasses.field(default_factory=dict)
+    details: dict[str, Any] = dataclasses.field(default_factory=dict[str, Any])
 
 
 class UmbraTracing(TracingProcessor):
@@ -213,9 +213,8 @@ def _action(span: Span[Any], work: _Work) -> _Action | None:
     if isinstance(data, GenerationSpanData):
         return _answer(span, work, data.input, data.output, data.usage, data.model)
     if isinstance(data, ResponseSpanData):
-        response = data.response
-        told = None if response is None else plain(response)
-        return _answer(span, work, data.input, [told] if told else None, data.usage, (told or {}).get("model"))
+        told: list[Any] = [] if data.response is None else [data.response]
+        return _answer(span, work, data.input, told, data.usage, None)
     if isinstance(data, AgentSpanData) and span.error is not None:
         return _Action("agent", input=work.task or _error_text(span))
     return None
@@ -224,13 +223,15 @@ def _action(span: Span[Any], work: _Work) -> _Action | None:
 def _answer(span: Span[Any], work: _Work, given: Any, answered: Any, usage: Any, model: str | None) -> _Action:
     """Returns the call of a model. Its input is told where it has no output: a call of tools, or a failure."""
     work.task = _last_request(given) or work.task
-    items = _items(plain(answered))
+    # Messages of the Chat Completions API, or a response, which has items.
+    messages = _objects(plain(answered))
+    response: dict[str, Any] = messages[0] if messages and messages[0].get("object") == "response" else {}
+    items = _objects(response.get("output")) if response else messages
     text = "\n".join(filter(None, (_text(item) for item in items if item.get("type") != "reasoning")))
-    has_calls = any(item.get("tool_calls") or str(item.get("type", "")).endswith("_call") for item in items)
-    counts = plain(usage) or {}
+    has_calls = any(item.get("tool_calls") or str(item.get("type")).endswith("_call") for item in items)
+    counts: Mapping[str, Any] = plain(usage) or {}
     tokens = {"input": counts.get("input_tokens"), "output": counts.get("output_tokens")}
-    whole = next((one for one in plain(answered) or () if one.get("object") == "response"), {})
-    reason = (whole.get("incomplete_details") or {}).get("reason")
+    reason = object_in(response, "incomplete_details").get("reason")
     return _Action(
         "model",
         output=text or None,
@@ -238,16 +239,13 @@ def _answer(span: Span[Any], work: _Work, given: Any, answered: Any, usage: Any,
         tokens=present(**tokens) or None,
         stop_reason="length" if reason == "max_output_tokens" else reason,
         is_final=bool(text) and not has_calls and not work.is_of_tool,
-        details=present(model=model, response_id=whole.get("id")),
+        details=present(model=model or response.get("model"), response_id=response.get("id")),
     )
 
 
-def _items(answered: Any) -> list[Mapping[str, Any]]:
-    """Returns messages and items of an answer, of the Chat Completions and of the Responses API."""
-    items: list[Mapping[str, Any]] = []
-    for one in answered or ():
-        items += one.get("output") or [] if one.get("object") == "response" else [one]
-    return items
+def _objects(value: Any) -> list[dict[str, Any]]:
+    """Returns the objects in a JSON array."""
+    return [one for one in value if is_object(one)] if is_array(value) else []
 
 
 def _text(message: Mapping[str, Any]) -> str:
@@ -255,7 +253,7 @@ def _text(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
-    parts = [part.get("text") or part.get("refusal") or "" for part in content or () if isinstance(part, Mapping)]
+    parts = [part.get("text") or part.get("refusal") or "" for part in _objects(content)]
     return "".join(parts) or message.get("refusal") or ""
 
 
@@ -263,8 +261,8 @@ def _last_request(given: Any) -> str | None:
     """Returns the last message of the user in the input of a model."""
     if isinstance(given, str):
         return given
-    messages = [one for one in given or () if isinstance(one, Mapping)]
-    return next((_text(one) for one in reversed(messages) if one.get("role") == "user"), None)
+    asked = [one for one in _objects(given) if one.get("role") == "user"]
+    return _text(asked[-1]) if asked else None
 
 
 def _handoff(data: HandoffSpanData) -> dict[str, Any]:
@@ -279,7 +277,7 @@ def _error_text(span: Span[Any]) -> str | None:
     error = span.error
     if error is None:
         return None
-    detail = (error.get("data") or {}).get("error")
+    detail = object_in(error, "data").get("error")
     return f"{error['message']}: {detail}" if detail else error["message"]
 
 
