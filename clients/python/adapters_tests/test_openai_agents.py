@@ -1,9 +1,11 @@
 """Stories of the adapter for the OpenAI Agents SDK."""
 
+import asyncio
 import itertools
 import json
 import sys
 import threading
+import time
 import unittest
 import uuid
 from typing import Any
@@ -32,6 +34,7 @@ from umbra_shadow.adapters.openai_agents import UmbraTracing, guarded
 sys.path.insert(0, str(HERE.parents[2] / "scripts" / "otel"))
 
 from model_server import ModelServer  # noqa: E402
+from support import Peer  # noqa: E402
 
 
 class OpenAIAgents(Stories, unittest.IsolatedAsyncioTestCase):
@@ -281,10 +284,15 @@ class Tracing(unittest.IsolatedAsyncioTestCase):
         self.assertEqual((len(self.events(trace_id)), tracing.dropped), (12, 0))
 
     async def test_traces_beyond_the_queue(self) -> None:
-        tracing = self.traced("http://127.0.0.1:9", retry_for=0.2, max_queue_size=2)
-        with self.assertLogs("umbra_shadow", "WARNING") as logs:
-            await self.play()
-            tracing.shutdown(0.5)
+        """A server that never answers does not hold the agent up: its events wait, or are dropped and counted."""
+        async with Peer(Peer.hangs) as peer:
+            tracing = self.traced(peer.url, retry_for=3 * PATIENT, max_queue_size=2)
+            began = time.monotonic()
+            with self.assertLogs("umbra_shadow", "WARNING") as logs:
+                await self.play()
+                # One attempt at a request is given up after 10 seconds.
+                self.assertLess(time.monotonic() - began, PATIENT)
+                await asyncio.to_thread(tracing.shutdown, 0.5)
         self.assertEqual(tracing.dropped, 10)
         self.assertEqual(sum("are dropped" in line for line in logs.output), 1)
         self.assertIn("2 events were not posted", logs.output[-1])

@@ -21,7 +21,7 @@ _BATCH = 100
 _PAUSE = 1.0
 # Largest event, as JSON: the server takes 256 KiB unless `server.max_event_bytes` is changed.
 _MOST_BYTES = 240_000
-# Longest texts of an event that is too large; half of it is tried again until the event is small enough.
+# Longest text in an event that is too large, in characters; halved until the event is small enough.
 _LONGEST_TEXT = 64_000
 
 
@@ -54,7 +54,7 @@ class EventQueue:
         shortened = _shortened(event)
         with self._changed:
             if self._is_ended or len(self._events) >= self._size:
-                self._drop(1, f"{len(self._events)} events wait for {self._core.config.url}")
+                self._drop()
                 return
             self._events.append(shortened)
             if self._sender is None or not self._sender.is_alive():
@@ -75,11 +75,12 @@ class EventQueue:
         if not self.flush(timeout):
             log.warning("umbra: %d events were not posted to %s", len(self._events), self._core.config.url)
 
-    def _drop(self, count: int, cause: str) -> None:
-        self._dropped += count
+    def _drop(self) -> None:
+        self._dropped += 1
         if not self._is_full_told:
             self._is_full_told = True
-            log.warning("umbra: %s: later events are dropped, and counted, until they are posted", cause)
+            cause = "the queue was shut down" if self._is_ended else f"{len(self._events)} events wait"
+            log.warning("umbra: events for %s are dropped, and counted: %s", self._core.config.url, cause)
 
     def _post_all(self) -> None:
         is_away_told = False

@@ -38,7 +38,6 @@ _LONGEST_NAME = 256
 # Longest wait for events to be posted, in seconds.
 _LONGEST_FLUSH = 10.0
 
-
 # Spans of calls that wait for an approval: such a call is told of once it is made, or refused.
 _waiting: OrderedDict[str, None] = OrderedDict()
 
@@ -93,7 +92,7 @@ class UmbraTracing(TracingProcessor):
 
     Events are posted in the background, and wait while the server is away, ``max_queue_size`` at most; ``dropped``
     counts those that were not stored. With ``trace_include_sensitive_data=False`` a trace has no texts, and only the
-    names of tools are posted.
+    names of tools are posted; with ``OPENAI_AGENTS_DISABLE_TRACING=1`` there are no traces, and no events.
     """
 
     def __init__(self, umbra: ClientBase, *, max_queue_size: int = 2_000) -> None:
@@ -146,11 +145,10 @@ class UmbraTracing(TracingProcessor):
         with self._lock:
             work = self._works.pop(span.span_id, None) or _Work()
             trace = self._traces.get(span.trace_id) or {}
-            is_waiting = _waiting.pop(span.span_id, self) is None
         action = _action(span, work)
         if work.task and not work.is_of_tool:
             trace["task"] = work.task
-        if action is None or is_waiting:
+        if action is None or span.span_id in _waiting:
             return
         if action.tool or action.output or action.input:
             self._queue.put(self._event(action, span, work, trace))
