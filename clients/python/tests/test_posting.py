@@ -1,0 +1,191 @@
+"""Tests of the queue by which adapters post events in the background."""
+
+import contextlib
+import json
+import os
+import threading
+import time
+import unittest
+import unittest.mock
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import support
+from support import PATIENT, Server, setUpModule
+
+from umbra_shadow import Umbra
+from umbra_shadow._requests import NoAnswer, Request, Response
+from umbra_shadow._sync import io
+from umbra_shadow.adapters._posting import EventQueue
+
+__all__ = ["setUpModule"]
+
+
+class Queue(unittest.TestCase):
+    def setUp(self) -> None:
+        self.agent = f"desk-{uuid.uuid4().hex[:8]}"
+        self.umbra = self.client(support.URL)
+
+    def client(self, url: str, api_key: str | None = None) -> Umbra:
+        umbra = Umbra(url, api_key, self.agent, timeout=PATIENT)
+        self.addCleanup(umbra.close)
+        return umbra
+
+    def queue(self, umbra: Umbra, most: int = 1_000) -> EventQueue:
+        queue = EventQueue(umbra, most)
+        self.addCleanup(queue.close, 0.0)
+        return queue
+
+    def outputs(self, umbra: Umbra | None = None) -> list[str | None]:
+        return [event.output for event in (umbra or self.umbra).events.list(agent=self.agent)]
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[threading.Event]:
+        """Holds back the posts of the block until the event is set; tells by ``began`` that one waits."""
+        go, original = threading.Event(), io.Http.request
+        self.began = threading.Event()
+
+        def wait(http: io.Http, request: Request, seconds: float) -> Response:
+            if request.method == "POST":
+                self.began.set()
+                self.assertTrue(go.wait(PATIENT))
+            return original(http, request, seconds)
+
+        with unittest.mock.patch.object(io.Http, "request", wait):
+            yield go
+
+    def test_events_are_posted_in_order_and_once(self) -> None:
+        queue = self.queue(self.umbra, 2_000)
+        for number in range(1_200):
+            queue.put({"output": f"{number}"})
+        queue.put({"output": "last", "id": self.agent})
+        queue.put({"output": "last", "id": self.agent})
+        self.assertFalse(queue.flush(0.0))
+        self.assertTrue(queue.close(PATIENT))
+        self.assertEqual(self.outputs(), [*(f"{number}" for number in range(1_200)), "last"])
+        self.assertEqual(queue.dropped, 0)
+        queue.put({"output": "after"})
+        self.assertTrue(queue.flush(PATIENT))
+        self.assertEqual(self.outputs()[-1], "after")
+
+    def test_an_event_is_the_one_that_was_put(self) -> None:
+        queue = self.queue(self.umbra)
+        event: dict[str, Any] = {"output": "before", "metadata": {"list": ["before"]}}
+        with self.held() as go:
+            queue.put(event)
+            event["output"] = event["metadata"]["list"][0] = "after"
+            go.set()
+            self.assertTrue(queue.flush(PATIENT))
+        (stored,) = self.umbra.events.list(agent=self.agent)
+        assert stored.metadata is not None
+        self.assertEqual((stored.output, stored.metadata["list"]), ("before", ["before"]))
+
+    def test_no_caller_waits_and_the_oldest_are_dropped(self) -> None:
+        queue = self.queue(self.umbra, 3)
+        with self.held() as go:
+            queue.put({"output": "first"})
+            self.assertTrue(self.began.wait(PATIENT))
+            for number in range(5):
+                queue.put({"output": f"{number}"})
+            self.assertEqual(queue.dropped, 2)
+            self.assertFalse(queue.flush(0.0))
+            go.set()
+            self.assertTrue(queue.flush(PATIENT))
+        self.assertEqual(self.outputs(), ["first", "2", "3", "4"])
+
+    def test_bytes_are_bounded(self) -> None:
+        queue = self.queue(self.umbra)
+        with self.held() as go, unittest.mock.patch("umbra_shadow.adapters._posting._MOST_WAITING", 250_000):
+            queue.put({"output": "first"})
+            self.assertTrue(self.began.wait(PATIENT))
+            for number in range(4):
+                queue.put({"output": f"{number}" * 100_000})
+            self.assertEqual(queue.dropped, 2)
+            go.set()
+            self.assertTrue(queue.flush(PATIENT))
+        self.assertEqual([(text or "")[:1] for text in self.outputs()], ["f", "2", "3"])
+
+    def test_events_wait_for_a_server_that_is_away(self) -> None:
+        server = Server()
+        self.addCleanup(server.end)
+        umbra = self.client(server.url)
+        queue = self.queue(umbra)
+        queue.put({"output": "before"})
+        self.assertTrue(queue.flush(PATIENT))
+        server.stop()
+        with self.assertLogs("umbra_shadow", "WARNING") as log:
+            for number in range(10):
+                queue.put({"output": f"{number}"})
+                self.assertFalse(queue.flush(0.3))
+            self.assertEqual(len(log.output), 1, log.output)
+            server.start(server.url)
+            self.assertTrue(queue.flush(PATIENT))
+        self.assertIn(f"no event reaches {server.url}", log.output[0])
+        self.assertIn("reach", log.output[1])
+        self.assertEqual(len(log.output), 2, log.output)
+        self.assertEqual(self.outputs(umbra), ["before", *(f"{number}" for number in range(10))])
+        self.assertEqual(queue.dropped, 0)
+
+    def test_refused_events_are_told_once(self) -> None:
+        queue = self.queue(self.umbra)
+        with self.assertLogs("umbra_shadow", "WARNING") as log:
+            queue.put({"output": "good"})
+            queue.put({"nothing": "known"})
+            queue.put({"output": "x", "occurred_at": "yesterday"})
+            queue.put({"output": "x", "metadata": {f"{number}": number for number in range(60_000)}})
+            queue.put([1])  # type: ignore[arg-type]
+            self.assertTrue(queue.flush(PATIENT))
+        self.assertEqual(len(log.output), 1, log.output)
+        self.assertEqual((queue.dropped, self.outputs()), (4, ["good"]))
+
+    def test_wrong_key_is_told_once_and_keeps_nothing(self) -> None:
+        server = Server(("keys", "create", "--name", "k", "--scope", "ingest", "--json"))
+        self.addCleanup(server.end)
+        wrong = json.loads(server.said[0])["key"][:-4] + "aaaa"
+        queue = self.queue(self.client(server.url, wrong))
+        with self.assertLogs("umbra_shadow", "WARNING") as log:
+            for _ in range(3):
+                queue.put({"output": "x"})
+                self.assertTrue(queue.flush(PATIENT))
+        self.assertEqual((len(log.output), queue.dropped), (1, 3), log.output)
+        self.assertIn("is UMBRA_API_KEY a key of this server?", log.output[0])
+        self.assertNotIn(wrong, log.output[0])
+
+    def test_long_texts_are_shortened(self) -> None:
+        queue = self.queue(self.umbra)
+        queue.put({"output": "begin " + "ä\n" * 500_000 + " end", "tool": {"name": "read", "result": "y" * 999_999}})
+        self.assertTrue(queue.flush(PATIENT))
+        self.assertEqual(queue.dropped, 0)
+        (stored,) = self.umbra.events.list(agent=self.agent)
+        assert stored.output is not None and stored.tool is not None
+        self.assertTrue(stored.output.startswith("begin ä") and stored.output.endswith("ä\n end"))
+        self.assertIn("characters are left out here]", stored.output)
+        self.assertEqual(stored.tool.name, "read")
+
+    def test_a_forked_process_posts_its_own_events(self) -> None:
+        queue = self.queue(self.umbra)
+        with self.held() as go:
+            queue.put({"output": "of the parent"})
+            self.assertTrue(self.began.wait(PATIENT))
+            queue.put({"output": "of the parent too"})
+            child = os.fork()
+            if child == 0:
+                go.set()
+                queue.put({"output": "of the child"})
+                os._exit(0 if queue.flush(PATIENT) and not queue.dropped else 1)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assertEqual(self.outputs(), ["of the child"])
+            go.set()
+            self.assertTrue(queue.flush(PATIENT))
+        self.assertEqual(sorted(map(str, self.outputs())), ["of the child", "of the parent", "of the parent too"])
+
+    def test_close_drops_what_waits(self) -> None:
+        queue = self.queue(self.client("http://127.0.0.1:9"))
+        before, request = time.monotonic(), unittest.mock.Mock(side_effect=NoAnswer("away"))
+        with self.assertLogs("umbra_shadow", "WARNING"), unittest.mock.patch.object(io.Http, "request", request):
+            queue.put({"output": "x"})
+            self.assertFalse(queue.close(0.5))
+        self.assertLess(time.monotonic() - before, 5.0)
+        self.assertEqual(queue.dropped, 1)
+        self.assertLess(request.call_count, 10)
