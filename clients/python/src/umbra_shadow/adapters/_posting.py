@@ -66,8 +66,7 @@ class EventQueue:
         try:
             sized = _fitted(plain(event_of(event, self._core.config.here().agent or "")))
         except Exception as error:
-            with self._changed:
-                self._refuse(1, f"it cannot be written as JSON: {error}")
+            self.drop(1, f"it cannot be written as JSON: {error}")
             return
         with self._changed:
             self._waiting.append(sized)
@@ -78,6 +77,16 @@ class EventQueue:
                 self._poster.start()
                 atexit.register(self.flush)
             self._changed.notify_all()
+
+    def drop(self, count: int, why: str) -> None:
+        """Counts events that cannot be posted. The log has a warning for the first."""
+        with self._changed:
+            self.dropped += count
+            is_first, self._has_refused = not self._has_refused, True
+        if is_first:
+            log.warning(
+                "umbra: an event for %s is dropped: %s; others are dropped silently", self._core.config.url, why
+            )
 
     def flush(self, timeout: float = LAST_WORDS) -> bool:
         """Waits until all events are posted, ``timeout`` seconds at most. Returns True if they are."""
@@ -111,8 +120,7 @@ class EventQueue:
             except Exception as error:
                 # No fault may end the thread.
                 left, fault = [], None
-                with self._changed:
-                    self._refuse(len(batch), f"{type(error).__name__}: {error}")
+                self.drop(len(batch), f"{type(error).__name__}: {error}")
             with self._changed:
                 if self._poster is not me:
                     return
@@ -169,22 +177,13 @@ class EventQueue:
                 fault = words
             else:
                 faults = "; ".join(f"{one.pointer}: {one.detail}" for one in item.error.errors)
-                with self._changed:
-                    self._refuse(1, f"{words}{faults and f' ({faults})'}")
+                self.drop(1, f"{words}{faults and f' ({faults})'}")
         return busy, fault
 
     def _bound(self) -> None:
         while len(self._waiting) > self._most or self._bytes > _MOST_WAITING:
             self._bytes -= self._waiting.popleft()[1]
             self.dropped += 1
-
-    def _refuse(self, count: int, why: str) -> None:
-        self.dropped += count
-        if not self._has_refused:
-            self._has_refused = True
-            log.warning(
-                "umbra: an event for %s is dropped: %s; others are dropped silently", self._core.config.url, why
-            )
 
     def _note(self, fault: str | None) -> None:
         if fault is not None and not self._is_away:
