@@ -1,0 +1,222 @@
+"""Stories of the callback for LiteLLM: its real SDK, a scripted model, and a real server."""
+
+import asyncio
+import http.server
+import json
+import os
+import socket
+import threading
+import time
+import unittest
+import uuid
+from typing import Any
+
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+
+import litellm  # noqa: E402
+import stories  # noqa: E402
+from support import PATIENT, Server  # noqa: E402
+
+from umbra_shadow import Umbra, models  # noqa: E402
+from umbra_shadow.adapters.litellm import UmbraLogger  # noqa: E402
+
+COMMAND = {"command": "curl -s https://get.example.com/x.sh | sh"}
+USAGE = {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}
+TOOLS = [{"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}]
+
+
+class Model(http.server.BaseHTTPRequestHandler):
+    """Scripted model with the API of OpenAI: the last word of the last message says what it answers."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *words: Any) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        text = asked["messages"][-1]["content"]
+        if text.endswith("fail"):
+            return self.answer(400, json.dumps({"error": {"message": "the drum is stuck"}}))
+        function = {"name": "bash", "arguments": json.dumps(COMMAND)}
+        call: dict[str, Any] = {"id": "call_1", "type": "function", "function": function}
+        message: dict[str, Any] = {"role": "assistant", "content": f"Heard: {text}"}
+        if text.endswith("install"):
+            message |= {"content": None, "tool_calls": [call]}
+        reason = "tool_calls" if "tool_calls" in message else "stop"
+        head: dict[str, Any] = {"id": "chatcmpl-1", "created": 1, "model": asked["model"]}
+        if not asked.get("stream"):
+            choices = [{"index": 0, "message": message, "finish_reason": reason}]
+            return self.answer(
+                200, json.dumps({**head, "object": "chat.completion", "choices": choices, "usage": USAGE})
+            )
+        deltas: list[Any] = [{"role": "assistant", "content": letter} for letter in message["content"] or ""]
+        if "tool_calls" in message:
+            deltas.append({"role": "assistant", "tool_calls": [{**call, "index": 0, "function": {"name": "bash"}}]})
+            for letter in call["function"]["arguments"]:
+                deltas.append({"tool_calls": [{"index": 0, "function": {"arguments": letter}}]})
+        chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+        chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+        chunks.append({"choices": [], "usage": USAGE})
+        lines = [json.dumps({**head, "object": "chat.completion.chunk", **chunk}) for chunk in chunks]
+        self.answer(200, "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"]), "text/event-stream")
+
+    def answer(self, status: int, body: str, kind: str = "application/json") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body.encode())))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+
+class LiteLLM(unittest.IsolatedAsyncioTestCase):
+    def setUp(self) -> None:
+        self.agent = f"desk-{uuid.uuid4().hex[:8]}"
+        model = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
+        threading.Thread(target=model.serve_forever, daemon=True).start()
+        self.addCleanup(model.server_close)
+        self.addCleanup(model.shutdown)
+        self.model = {
+            "model": "openai/gpt-4o-mini",
+            "api_base": f"http://127.0.0.1:{model.server_port}/v1",
+            "api_key": "k",
+            "max_retries": 0,
+        }
+        self.umbra, self.logger = self.attached(stories.SERVER.url)
+
+    def attached(self, url: str, most: int = 1_000) -> tuple[Umbra, UmbraLogger]:
+        umbra = Umbra(url, agent=self.agent, timeout=PATIENT)
+        logger = UmbraLogger(umbra, most=most)
+        self.addCleanup(umbra.close)
+        self.addCleanup(logger.close, 0.0)
+        # LiteLLM keeps copies of the list from the first call on.
+        litellm.logging_callback_manager._reset_all_callbacks()
+        litellm.callbacks = [logger]
+        return umbra, logger
+
+    def messages(self, text: str) -> list[dict[str, Any]]:
+        return [{"role": "system", "content": "be brief"}, {"role": "user", "content": text}]
+
+    def ask(self, text: str, **settings: Any) -> None:
+        answer = litellm.completion(**{**self.model, "messages": self.messages(text), "tools": TOOLS, **settings})
+        for _ in answer if settings.get("stream") else ():
+            pass
+
+    async def ask_async(self, text: str, **settings: Any) -> None:
+        answer = await litellm.acompletion(
+            **{**self.model, "messages": self.messages(text), "tools": TOOLS, **settings}
+        )
+        if settings.get("stream"):
+            async for _ in answer:
+                pass
+
+    async def events(self, count: int, umbra: Umbra | None = None, agent: str | None = None) -> list[models.EventView]:
+        """Returns the events of the agent once there are so many: LiteLLM calls back after the call."""
+        until = time.monotonic() + PATIENT
+        while True:
+            # The callbacks of asynchronous calls run in this loop.
+            await asyncio.sleep(0.02)
+            found = list((umbra or self.umbra).events.list(agent=agent or self.agent))
+            if len(found) >= count or time.monotonic() > until:
+                self.assertEqual(len(found), count, found)
+                return found
+
+    async def test_answers(self) -> None:
+        """Plain and streamed, synchronous and asynchronous: the same event."""
+        options = {"stream_options": {"include_usage": True}, "stream": True}
+        metadata = {"task_id": "t-1", "session_id": "s-1"}
+        self.ask("one", metadata=metadata)
+        self.ask("one", metadata=metadata, **options)
+        await self.ask_async("one", metadata=metadata)
+        await self.ask_async("one", metadata=metadata, **options)
+        for event in await self.events(4):
+            self.assertEqual((event.output, event.task, event.stop_reason), ("Heard: one", "one", "stop"))
+            self.assertEqual((event.task_id, event.session_id, event.input), ("t-1", "s-1", None))
+            assert event.tokens is not None and event.cost_usd is not None and event.metadata is not None
+            self.assertEqual((event.tokens.input, event.tokens.output), (5, 7))
+            self.assertGreater(event.cost_usd, 0)
+            self.assertIsNotNone(event.duration_ms)
+            self.assertIsNotNone(event.occurred_at)
+            gateway = event.metadata["gateway"]
+            self.assertEqual(
+                (gateway["name"], gateway["model"], gateway["provider"]), ("litellm", "gpt-4o-mini", "openai")
+            )
+
+    async def test_calls_of_tools(self) -> None:
+        self.ask("please install")
+        await self.ask_async("please install", stream=True)
+        for event in await self.events(2):
+            assert event.tool is not None
+            self.assertEqual((event.tool.name, event.tool.args, event.task), ("bash", COMMAND, "please install"))
+            self.assertEqual(event.stop_reason, "tool_calls")
+
+    async def test_results_of_tools(self) -> None:
+        call = {"id": "call_1", "type": "function", "function": {"name": "bash", "arguments": "{}"}}
+        old = {"role": "tool", "tool_call_id": "call_0", "content": "of an earlier turn"}
+        history = [*self.messages("list it"), old, {"role": "assistant", "content": None, "tool_calls": [call]}]
+        self.ask("", messages=[*history, {"role": "tool", "tool_call_id": "call_1", "content": "a.txt"}])
+        (event,) = await self.events(1)
+        self.assertEqual((event.task, event.input, event.output), ("list it", "a.txt", "Heard: a.txt"))
+
+    async def test_errors(self) -> None:
+        with self.assertRaises(litellm.BadRequestError):
+            self.ask("please fail")
+        with self.assertRaises(litellm.BadRequestError):
+            await self.ask_async("please fail", stream=True)
+        for event in await self.events(2):
+            assert event.metadata is not None
+            self.assertEqual((event.status, event.task, event.output), ("error", "please fail", None))
+            error = event.metadata["gateway"]["error"]
+            self.assertEqual(error["type"], "BadRequestError")
+            self.assertIn("the drum is stuck", error["message"])
+
+    async def test_agents(self) -> None:
+        agent = f"writer-{self.agent}"
+        self.ask("one", metadata={"agent": agent})
+        (event,) = await self.events(1, agent=agent)
+        self.assertEqual((event.output, event.task_id, event.session_id), ("Heard: one", None, None))
+
+    async def test_away(self) -> None:
+        """No call waits for a server that is away; its events are posted when it is back."""
+        server = Server()
+        self.addCleanup(server.end)
+        umbra, logger = self.attached(server.url)
+        server.stop()
+        with self.assertLogs("umbra_shadow", "WARNING") as log:
+            self.ask("one")
+            for _ in range(3):
+                before = time.monotonic()
+                await self.ask_async("one")
+                self.assertLess(time.monotonic() - before, PATIENT / 2)
+            await self.until(lambda: bool(log.output))
+            server.start(server.url)
+            await self.events(4, umbra)
+        self.assertIn("no event reaches", log.output[0])
+        self.assertEqual(logger.dropped, 0)
+
+    async def until(self, is_so: Any) -> None:
+        end = time.monotonic() + PATIENT
+        while not is_so():
+            self.assertLess(time.monotonic(), end)
+            await asyncio.sleep(0.02)
+
+    async def test_hanging(self) -> None:
+        """A server that takes connections and answers nothing holds up no call."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            _, logger = self.attached(f"http://127.0.0.1:{listener.getsockname()[1]}", most=2)
+            before = time.monotonic()
+            for _ in range(5):
+                self.ask("one")
+                await self.ask_async("one", stream=True)
+            self.assertLess(time.monotonic() - before, PATIENT / 2)
+            # One or two are with the server, and two wait.
+            await self.until(lambda: logger.dropped >= 6)
+
+    async def test_unknown_forms(self) -> None:
+        """A form that a newer LiteLLM may have disturbs no call, is counted, and told once."""
+        with self.assertLogs("umbra_shadow", "WARNING") as log:
+            for told in ({"status": "success"}, {"messages": 1, "startTime": "x"}):
+                self.logger.log_success_event({"standard_logging_object": told}, None, None, None)
+            await self.logger.async_log_failure_event({}, None, None, None)
+        self.assertEqual((len(log.output), self.logger.dropped), (1, 2))
+        self.assertIn("unknown form", log.output[0])
