@@ -4,8 +4,8 @@
 # Needs a built umbra ($UMBRA, else target/debug/umbra or target/release/umbra) and python3, 3.10 or newer, with pip.
 # Exit code: 0 if all stories passed, 1 on a fault or if a framework could not be installed.
 #
-# adapters.sh [NAME..]   langchain openai_agents pydantic_ai crewai adk mcp, all unless given; about three minutes
-#                        with the environments made
+# adapters.sh [NAME..]   langchain openai_agents pydantic_ai crewai adk mcp litellm, all unless given; about three
+#                        minutes with the environments made
 # CACHE: a folder that keeps the environments (else target/adapters). TYPES=1 checks the types of the client and of its
 # adapters as well, by mypy and pyright, both strict.
 set -euo pipefail
@@ -18,9 +18,10 @@ declare -A packages=(
     [crewai]='crewai==1.15.30'
     [adk]='google-adk==2.13.0'
     [mcp]='mcp==2.3.0'
+    [litellm]='litellm==1.108.7'
     [types]='mypy==2.4.1 pyright[nodejs]==1.1.414'
 )
-names=(langchain openai_agents pydantic_ai crewai adk mcp)
+names=(langchain openai_agents pydantic_ai crewai adk mcp litellm)
 cache=$(realpath -m "${CACHE:-target/adapters}")
 client=$PWD/clients/python
 work=$(mktemp -d)

@@ -76,6 +76,7 @@ class LiteLLM(unittest.IsolatedAsyncioTestCase):
         threading.Thread(target=model.serve_forever, daemon=True).start()
         self.addCleanup(model.server_close)
         self.addCleanup(model.shutdown)
+        litellm.suppress_debug_info = True
         self.model = {
             "model": "openai/gpt-4o-mini",
             "api_base": f"http://127.0.0.1:{model.server_port}/v1",
