@@ -234,7 +234,8 @@ function hasChanged(before: string, now: Document, section: string | undefined):
   return was === undefined || substance(was) !== substance(is);
 }
 
-function substance(text: string): string {
+/** Returns a text without ids, and with single blanks. */
+export function substance(text: string): string {
   return text
     .replace(/<!--\s*id:[\s\S]*?-->/g, "")
     .split(/\s+/)
@@ -243,7 +244,7 @@ function substance(text: string): string {
 }
 
 /** Returns a section with its heading and its subsections, by slug, title or explicit id. */
-function sectionText(text: string, name: string, isYaml: boolean): string | undefined {
+export function sectionText(text: string, name: string, isYaml: boolean): string | undefined {
   let found: string[] | undefined;
   let level = 0;
   let fence = "";
@@ -267,7 +268,8 @@ function sectionText(text: string, name: string, isYaml: boolean): string | unde
   return found?.join("\n");
 }
 
-function isCalled(heading: string, name: string): boolean {
+/** Returns true if a heading has this slug, title or explicit id. */
+export function isCalled(heading: string, name: string): boolean {
   const explicit = /<!--\s*id:\s*(\S+?)\s*-->/.exec(heading)?.[1];
   const title = heading
     .replace(/<!--.*?-->/g, "")

@@ -7,9 +7,12 @@ export class ServerHealth {
   #faults = 0;
   #until = 0;
 
+  /** `rests` is false for a server that is never left alone. */
+  constructor(private readonly rests: boolean) {}
+
   /** True if a request may be sent. After a pause, one that tries the server holds others back for `ms`. */
   mayAsk(ms: number, tries: boolean): boolean {
-    if (this.#faults < ServerHealth.MOST_FAULTS) return true;
+    if (!this.rests || this.#faults < ServerHealth.MOST_FAULTS) return true;
     const now = performance.now();
     if (now < this.#until) return false;
     if (tries) this.#until = now + ms;

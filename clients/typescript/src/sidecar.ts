@@ -606,7 +606,7 @@ export class Sidecar implements AsyncDisposable {
       if (performance.now() < this.#attachAfter) {
         throw new MissedAnswer(this.#warnings.join("; ") || "there is no session");
       }
-      this.#attachAfter = performance.now() + ATTACH_AGAIN_MS;
+      this.#attachAfter = performance.now() + (this.#client.transport.rests ? ATTACH_AGAIN_MS : 0);
       // Others may wait for it too: its caller's signal does not end it.
       this.#attaching = this.#attach({ until: time.until, signal: undefined }).finally(() => {
         this.#attaching = undefined;
@@ -708,7 +708,7 @@ function toolParts(tool: ToolRef): { name: string; server?: string | null } {
 }
 
 /** Returns a document's name in the server's form: without the ending of its format. */
-function plainName(name: string): string {
+export function plainName(name: string): string {
   return name.toLowerCase().replace(/\.(md|ya?ml)$/, "");
 }
 

@@ -62,7 +62,7 @@ export class SidecarClient {
   ) {
     if (!(deadlineMs > 0)) throw new TypeError("deadlineMs is in milliseconds and above 0");
     let health = healths.get(transport);
-    if (health === undefined) healths.set(transport, (health = new ServerHealth()));
+    if (health === undefined) healths.set(transport, (health = new ServerHealth(transport.rests)));
     this.#health = health;
   }
 

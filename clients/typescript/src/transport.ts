@@ -67,6 +67,8 @@ export interface TransportSettings {
 export class Transport {
   readonly url: string;
   readonly logger: Logger;
+  /** True if the server is left alone for a while after faults; false for a fake, which a test lets come back. */
+  readonly rests: boolean = true;
   // Private names: neither a log of this object nor JSON shows the key.
   readonly #apiKey: string | undefined;
   readonly #fetch: typeof fetch;

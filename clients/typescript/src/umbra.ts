@@ -67,6 +67,8 @@ export interface UmbraSettings {
   logger?: Logger | undefined;
   /** `fetch` to send requests with; that of the runtime unless given. */
   fetch?: typeof fetch | undefined;
+  /** @internal Connection in place of one to `url`. */
+  transport?: Transport | undefined;
 }
 
 /** An event to post; `agent` is the client's unless given. */
@@ -127,12 +129,13 @@ export class Umbra {
     this.url = serverAddress(settings.url || variables["UMBRA_URL"] || "http://127.0.0.1:7817");
     this.agent = settings.agent || variables["UMBRA_AGENT"] || "typescript";
     this.#timeoutMs = positive("timeoutMs", settings.timeoutMs ?? 30_000);
-    this.#transport = new Transport({
+    const connection = {
       url: this.url,
       apiKey: credential(settings.apiKey, variables),
       fetch: settings.fetch,
       logger: settings.logger ?? { info: () => {}, warn: (message) => console.warn(message) },
-    });
+    };
+    this.#transport = settings.transport ?? new Transport(connection);
     const context = {
       agent: this.agent,
       session: settings.session || variables["UMBRA_SESSION"],

@@ -1,0 +1,71 @@
+/** Sidecar without a server, for tests of programs that use one. */
+
+import type { FakeRule } from "./fake_rules.js";
+import { type FakeRequest, FakeServer, type FakeStep } from "./fake_server.js";
+import type { Logger } from "./transport.js";
+import { Umbra } from "./umbra.js";
+
+export type { FakeRule, FakeVerdict, Moment } from "./fake_rules.js";
+export type { FakeRequest, FakeStep } from "./fake_server.js";
+
+/** Settings of a {@link FakeSidecar}. */
+export interface FakeSettings {
+  /** Functions that judge every step. The gravest verdict holds, under the name of its function. */
+  rules?: readonly FakeRule[];
+  /** Name of the agent; `UMBRA_AGENT`, or `typescript`. */
+  agent?: string;
+  /** Receiver of warnings; the console's `warn` unless given. */
+  logger?: Logger;
+}
+
+/**
+ * Sidecar without a server: the sessions of its client {@link umbra} are answered in this process.
+ *
+ *     const noMail: FakeRule = (at) => at.calls("send_*") && ["block", "mail is off"];
+ *
+ *     const fake = new FakeSidecar({ rules: [noMail] });
+ *     await fake.umbra.sidecar({ task: "find it" }, (s) => agent(s));
+ *     assert.equal(fake.asked("message").at(-1)?.["content"], "I could not send it.");
+ *
+ * Names of tools are compared as the server compares them, and a wrong request is refused as the server refuses it.
+ * Tools are ranked, and patterns found, by the words that they share with the query. Supported edits are those of
+ * items, states and whole sections in markdown. Nothing is merged: a change to a document that has changed meanwhile is
+ * a conflict. Each call of the boundary (`umbra.tool`, `umbra.callTool`, adapters) runs, unless the answer is scripted.
+ * Any session can be resumed. Other requests, such as events, throw {@link TypeError}.
+ */
+export class FakeSidecar {
+  /** Client whose sessions the fake answers. */
+  readonly umbra: Umbra;
+  readonly #server: FakeServer;
+
+  constructor(settings: FakeSettings = {}) {
+    const { rules = [], ...own } = settings;
+    const logger = own.logger ?? { info: () => {}, warn: (message) => console.warn(message) };
+    this.#server = new FakeServer(rules, logger);
+    this.umbra = new Umbra({ ...own, url: this.#server.url, apiKey: "fake", transport: this.#server });
+  }
+
+  /** True if the server does not answer. Set it to degrade every answer. */
+  get isAway(): boolean {
+    return this.#server.isAway;
+  }
+
+  set isAway(away: boolean) {
+    this.#server.isAway = away;
+  }
+
+  /** All requests in order, answered or not. */
+  get requests(): readonly FakeRequest[] {
+    return this.#server.requests;
+  }
+
+  /** Returns the bodies of a step's requests, oldest first. */
+  asked(step: FakeStep): FakeRequest["body"][] {
+    return this.requests.filter((one) => one.step === step).map(({ body }) => body);
+  }
+
+  /** Sets members of the answer to the next such step; repeated calls set those of the steps after it. */
+  script(step: FakeStep, members: object): void {
+    this.#server.script(step, members);
+  }
+}
