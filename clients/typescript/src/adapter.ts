@@ -51,8 +51,10 @@ export class CallGuard {
     /** Names of the tools, where the adapter knows them. */
     names?: readonly string[],
   ) {
+    if (typeof umbra?.callTool !== "function") throw new TypeError("the first parameter is a client: new Umbra()");
     const unknown = Object.keys(options.effects ?? {}).find((name) => names && !names.includes(name));
     if (unknown !== undefined) throw new TypeError(`effects has ${unknown}, but the tools are: ${names?.join(", ")}`);
+    for (const [name, effect] of Object.entries(options.effects ?? {})) describedTool({ tool: name, effect });
     this.#guardrails = options.sidecar?.guardrails("enforce");
   }
 

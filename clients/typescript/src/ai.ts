@@ -1,6 +1,7 @@
 /** Adapter of the AI SDK (`ai` 6 and newer): `tools: guard(umbra, tools)`. */
 
 import { type AdapterOptions, type ApprovalOptions, CallGuard, type ModelCall, outputSchema } from "./adapter.js";
+import { checkObject } from "./checks.js";
 import type { Umbra } from "./umbra.js";
 
 export type { AdapterOptions, ApprovalOptions } from "./adapter.js";
@@ -40,6 +41,7 @@ export function guard<T extends Record<string, object>>(
   tools: T,
   options: AdapterOptions<keyof T & string> & ApprovalOptions = {},
 ): T {
+  checkObject("guard(umbra, tools)", tools, "{ get_weather }");
   const calls = new CallGuard(umbra, options, Object.keys(tools));
   return Object.fromEntries(Object.entries(tools).map(([name, tool]) => [name, guarded(calls, name, tool)])) as T;
 }

@@ -1,5 +1,6 @@
 /** The execution boundary around tools: each call is decided by the server before it runs. */
 
+import { describeKind } from "./checks.js";
 import { type CallContext, currentContext, overlaid } from "./context.js";
 import { APIError, ApprovalRequired, Blocked, StubFault, Unavailable, UndecidedCall } from "./errors.js";
 import { OutcomeReporter } from "./outcomes.js";
@@ -12,18 +13,23 @@ import { MOST_MERGED, MOST_VALUES, mergeRehearsed, type RehearsedChanges, toJson
 export interface ToolSettings {
   /** Effect of the tool. It decides about calls while the server cannot be asked; without it, none runs then. */
   effect?: Effect | undefined;
+  /** Description of the tool, as the model has it. */
   description?: string | undefined;
   /** JSON Schema of the arguments. */
   inputSchema?: Record<string, unknown> | undefined;
   /** JSON Schema of the result, from which the server makes a stub if there is no contract and no stub. */
   outputSchema?: Record<string, unknown> | undefined;
+  /** Hints about the tool, such as `readOnlyHint`; they never lower an effect. */
   annotations?: ToolAnnotations | undefined;
 }
 
-/** Settings of {@link Umbra.tool}; `stub` is the result in rehearsal, or a function of the same parameters. */
+/** Settings of {@link Umbra.tool}. */
 export interface ToolOptions<P extends unknown[], R> extends ToolSettings {
+  /** Name of the tool. */
   name: string;
+  /** Server of the tool: rules and contracts name it `server.name`. */
   server?: string | undefined;
+  /** Result in rehearsal where the server has no contract: a value, or a function of the same parameters. */
   stub?: R | ((...parameters: P) => R | Promise<R>);
 }
 
@@ -225,8 +231,11 @@ export function describedTool(call: ToolSettings & { tool: ToolCall<unknown>["to
   if (effect !== undefined && !EFFECTS.includes(effect)) {
     throw new TypeError(`effect is one of ${EFFECTS.join(", ")}, not ${JSON.stringify(effect)}`);
   }
-  const { name, server } = typeof call.tool === "string" ? { name: call.tool, server: undefined } : call.tool;
-  if (typeof name !== "string" || name === "") throw new TypeError('a tool needs its name: tool: "server.name"');
+  const given = typeof call.tool === "string" ? { name: call.tool } : call.tool;
+  const { name, server } = given ?? {};
+  if (typeof name !== "string" || name === "") {
+    throw new TypeError('a tool needs its name: umbra.tool({ name: "send" }, fn), callTool({ tool: "mail.send" }, fn)');
+  }
   const tool: ToolDescription = { name };
   if (server) tool.server = server;
   if (description) tool.description = description.slice(0, MOST_DESCRIPTION);
@@ -267,8 +276,4 @@ export function errorText(error: unknown): string {
   } catch {
     return "an error that cannot be read";
   }
-}
-
-export function describeKind(value: unknown): string {
-  return Array.isArray(value) ? "a list" : value === null ? "null" : `a ${typeof value}`;
 }

@@ -5,7 +5,9 @@ import { asyncValue } from "./platform.js";
 
 /** Agent, session, run, route and modes of a call. */
 export interface CallContext {
+  /** Name of the agent. */
   agent?: string | undefined;
+  /** Session that the call belongs to. */
   session?: string | undefined;
   /** Run that the call belongs to: rehearsed calls of a run remember each other. */
   run?: string | undefined;
@@ -13,7 +15,9 @@ export interface CallContext {
   parentRun?: string | undefined;
   /** Seed that makes the stubs of a run repeatable. */
   seed?: string | undefined;
+  /** Route of the agent, such as `plan`. */
   route?: string | undefined;
+  /** Modes of the agent; nested contexts add to them. */
   modes?: readonly string[] | undefined;
 }
 

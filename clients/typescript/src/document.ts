@@ -14,15 +14,21 @@ export interface SidecarOptions {
 
 /** A document in the answer to one request. */
 export interface DocumentAnswer extends SidecarAnswer {
+  /** Name, without the ending of its format. */
   name: string;
+  /** Syntax. */
   format: DocumentFormat;
   /** Number of changes so far. */
   version: number;
   /** Tag of this text; null if the document does not exist yet, or its state is unknown. */
   etag: string | null;
+  /** Text of the document; empty if it does not exist. */
   text: string;
+  /** Content by sections and items. */
   sections: DocumentSection[];
+  /** Number of open items. */
   open_items: number;
+  /** Number of done items. */
   done_items: number;
   /** True if the document had changed meanwhile, and both changes are in it. */
   merged: boolean;
@@ -32,8 +38,11 @@ export interface DocumentAnswer extends SidecarAnswer {
 
 /** A page of the versions of a document, oldest first. */
 export interface DocumentHistory extends SidecarAnswer {
+  /** Versions of the page. */
   items: DocumentVersion[];
+  /** Cursor of the next page; null if there is none. */
   next_cursor: string | null;
+  /** Cursor behind the last version. */
   resume_cursor: string | null;
 }
 
@@ -73,6 +82,7 @@ export class Document {
     this.#answer = seen;
   }
 
+  /** Name, without the ending of its format. */
   get name(): string {
     return this.#answer.name;
   }
@@ -82,6 +92,7 @@ export class Document {
     return this.#answer.text;
   }
 
+  /** Syntax. */
   get format(): DocumentFormat {
     return this.#answer.format;
   }
@@ -106,10 +117,12 @@ export class Document {
     return this.#answer.sections;
   }
 
+  /** Number of open items. */
   get openItems(): number {
     return this.#answer.open_items;
   }
 
+  /** Number of done items. */
   get doneItems(): number {
     return this.#answer.done_items;
   }

@@ -118,6 +118,7 @@ export class StubFault extends UmbraError {
   override name = "StubFault";
 
   constructor(
+    /** Name of the tool. */
     readonly tool: string,
     /** Name of the error. */
     readonly fault: string,
@@ -146,7 +147,9 @@ export class Conflict extends UmbraError {
   override name = "Conflict";
 
   constructor(
+    /** Name of the document. */
     readonly document: string,
+    /** Description of the conflict. */
     readonly detail: string,
     /** Places of the contradictions. Empty if the change was made to a state that the document never had. */
     readonly conflicts: readonly Contradiction[],
@@ -161,7 +164,9 @@ export class NotUpdated extends UmbraError {
   override name = "NotUpdated";
 
   constructor(
+    /** Name of the document. */
     readonly document: string,
+    /** Section that was to change; undefined for the whole document. */
     readonly section: string | undefined,
     /** Time since which it has not changed, such as `the last turn`. */
     readonly since: string,

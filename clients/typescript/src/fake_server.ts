@@ -47,6 +47,7 @@ export type FakeStep =
 
 /** Recorded request. */
 export interface FakeRequest {
+  /** Step that the request is of. */
   step: FakeStep;
   /** Body of the request; that of a document has its `name` and the `method` as well. */
   body: Record<string, unknown>;

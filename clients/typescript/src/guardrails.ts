@@ -1,6 +1,7 @@
 /** Guardrails, which apply a session's rules to calls of tools: a question before each call, and a report after it. */
 
-import { describeKind, errorText, toolName } from "./boundary.js";
+import { errorText, toolName } from "./boundary.js";
+import { checkFunction, describeKind } from "./checks.js";
 import { withContext } from "./context.js";
 import { APIError, Blocked, ResultWithheld, SessionOver, Unavailable, UmbraError } from "./errors.js";
 import type { Sidecar } from "./sidecar.js";
@@ -13,9 +14,13 @@ export type Enforcement = "enforce" | "warn" | "audit";
 
 /** Name of the guarded tool, and route and mode of the agent for its calls. */
 export interface GuardrailOptions {
+  /** Name of the tool; that of the function unless given. */
   name?: string;
+  /** Server of the tool: rules name it `server.name`. */
   server?: string;
+  /** Route of the agent for the calls. */
   route?: string;
+  /** Mode of the agent for the calls, besides those of the session. */
   mode?: string;
 }
 
@@ -67,6 +72,7 @@ export class Guardrails {
    * Returns the function under guardrails. Its first parameter is the object of the arguments, and all that rules see.
    */
   wrap<P extends unknown[], R>(body: (...parameters: P) => R | Promise<R>): (...parameters: P) => Promise<R> {
+    checkFunction("guardrails(...)", body);
     const wrapped = wrappedTools.get(body);
     if (wrapped !== undefined) {
       if (this.options.name || this.options.server) {
@@ -74,7 +80,6 @@ export class Guardrails {
       }
       return (...parameters) => this.call(wrapped.tool, parameters[0], () => wrapped.call(parameters) as Promise<R>);
     }
-    refuseGenerator(body);
     const name = this.options.name ?? body.name;
     if (!name) throw new TypeError("a function without a name needs one: guardrails(enforcement, { name })");
     const named = { name, server: this.options.server };
@@ -221,13 +226,6 @@ export class Guardrails {
 
   #warn(text: string): void {
     this.session.logger.warn(`umbra: ${text}`);
-  }
-}
-
-/** Refuses a generator: it has not run when it returns. */
-export function refuseGenerator(body: { name: string; constructor: { name: string } }): void {
-  if (body.constructor.name.endsWith("GeneratorFunction")) {
-    throw new TypeError(`${body.name || "the tool"} is a generator: a tool returns its result, so collect it first`);
   }
 }
 

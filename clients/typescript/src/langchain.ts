@@ -11,10 +11,13 @@ export type { AdapterOptions } from "./adapter.js";
 
 /** Value of the interrupt of a call that needs an approval. */
 export interface ApprovalInterrupt {
+  /** Name of the tool. */
   tool: string;
   /** Arguments that the model gave. */
   arguments: Record<string, unknown>;
+  /** Id of the approval in Umbra, for `umbra.approvals.approve` and `deny`. */
   approvalId: string;
+  /** Expiry of the approval (RFC 3339). */
   expiresAt: string;
   /** Reason of the rule, and what to do. */
   detail: string;

@@ -1,6 +1,7 @@
 /** Adapter of Mastra (`@mastra/core` 1 and newer): `tools: guard(umbra, tools)`. */
 
 import { type AdapterOptions, CallGuard, outputSchema } from "./adapter.js";
+import { checkObject } from "./checks.js";
 import { ApprovalRequired, Blocked, StubFault } from "./errors.js";
 import { isRecord } from "./transport.js";
 import type { ToolAnnotations } from "./types.js";
@@ -32,8 +33,11 @@ interface MastraContext extends Suspension {
 
 /** Payload of the suspension of a call that needs an approval. */
 export interface ApprovalPayload {
+  /** Name of the tool. */
   tool: string;
+  /** Id of the approval in Umbra, for `umbra.approvals.approve` and `deny`. */
   approvalId: string;
+  /** Expiry of the approval (RFC 3339). */
   expiresAt: string;
   /** Reason of the rule, and what to do. */
   detail: string;
@@ -53,6 +57,7 @@ export function guard<T extends Record<string, object>>(
   tools: T,
   options: AdapterOptions<keyof T & string> = {},
 ): T {
+  checkObject("guard(umbra, tools)", tools, "{ get_weather }");
   const calls = new CallGuard(umbra, options, Object.keys(tools));
   return Object.fromEntries(Object.entries(tools).map(([name, tool]) => [name, guarded(calls, name, tool)])) as T;
 }

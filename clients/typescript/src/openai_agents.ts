@@ -37,6 +37,7 @@ export function guard<T extends { type: string; name: string }>(
   tools: readonly T[],
   options: AdapterOptions & ApprovalOptions = {},
 ): T[] {
+  if (!Array.isArray(tools)) throw new TypeError("guard(umbra, tools) takes the list of an agent's tools");
   const calls = new CallGuard(
     umbra,
     options,

@@ -1,6 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** A session of the sidecar: from attaching to closing, one step at a time. */
 
+import { checkObject } from "./checks.js";
 import { type CallContext, currentContext } from "./context.js";
 import { unlessAborted } from "./deadline.js";
 import {
@@ -129,10 +130,7 @@ export class Sidecar implements AsyncDisposable {
     attachment: SessionAttachment,
     settings: SidecarSettings & { deadlineMs: number },
   ) {
-    for (const name of ["modes", "objectives", "tools"] as const) {
-      const value: unknown = attachment[name];
-      if (value !== undefined && value !== null && !Array.isArray(value)) throw new TypeError(`${name} is a list`);
-    }
+    for (const name of ["modes", "objectives", "tools"] as const) checkList(name, attachment[name]);
     this.#client = new SidecarClient(transport, settings.deadlineMs, settings.strict ?? false);
     this.#staysOpen = settings.close === false;
     this.agent = attachment.agent ?? context.agent;
@@ -210,6 +208,8 @@ export class Sidecar implements AsyncDisposable {
    * patterns. `intent` describes the next step, the task unless given.
    */
   async turn(request: TurnRequest = {}, options: SidecarOptions = {}): Promise<Turn> {
+    checkObject("turn", request, '{ intent: "edit the file" }');
+    checkList("planned_calls", request.planned_calls);
     this.#move(request);
     const planned = request.planned_calls?.map(sidecarCall);
     const atTurn = [...this.#seen].map(([name, seen]) => [name, seen.latest.text] as const);
@@ -231,6 +231,9 @@ export class Sidecar implements AsyncDisposable {
    * {@link guardrails} are reported already.
    */
   async message(request: MessageRequest, options: SidecarOptions = {}): Promise<MessageAnswer> {
+    checkObject("message", request, '{ content: "Done." }');
+    checkList("tool_calls", request.tool_calls);
+    checkList("results", request.results);
     this.#move(request);
     const calls = request.tool_calls?.map(sidecarCall);
     const results = request.results?.map((result) => sidecarResult(result, request.tool_calls ?? []));
@@ -251,7 +254,9 @@ export class Sidecar implements AsyncDisposable {
    */
   async guard(request: GuardRequest, options: SidecarOptions = {}): Promise<GuardAnswer> {
     this.#checkInUse();
-    if ((request.call == null) === (request.message == null)) throw new TypeError("guard takes a call or a message");
+    checkObject("guard", request, '{ call: { tool: "mail.send" } }');
+    if ((request.call == null) === (request.message == null))
+      throw new TypeError("guard takes a call or a message: { call: { tool } }");
     const asked = request.call == null ? request : { ...request, call: sidecarCall(request.call) };
     const question = (session: string | undefined): SidecarRequest => {
       const who = session === undefined ? this.#standing() : { session };
@@ -264,6 +269,7 @@ export class Sidecar implements AsyncDisposable {
   /** Returns the tools of the session that fit `query` or the task, best first, as far as they may be offered. */
   async select(request: SelectRequest = {}, options: SidecarOptions = {}): Promise<Selection> {
     this.#checkInUse();
+    checkObject("select", request, '{ query: "edit a file" }');
     const query = request.query ?? this.#task;
     const { tools } = this.#attachment;
     const question = (session: string | undefined): SidecarRequest => {
@@ -301,6 +307,7 @@ export class Sidecar implements AsyncDisposable {
   /** Returns a document of the session in its present state; {@link Document.put} creates a missing one. */
   async document(name: string, options: SidecarOptions = {}): Promise<Document> {
     this.#checkInUse();
+    if (typeof name !== "string" || name === "") throw new TypeError('document takes a name, such as "todo"');
     const seen = this.#seen.get(plainName(name)) ?? this.#newDocument(name);
     const document = new Document(this, name, seen.latest);
     await document.read(options);
@@ -322,6 +329,7 @@ export class Sidecar implements AsyncDisposable {
       within?: (document: Document) => unknown;
     } = {},
   ): Promise<Document> {
+    checkObject("ensureUpdated(name, options)", options, '{ section: "Plan" }');
     const { section, since = "turn", within } = options;
     if (since !== "turn" && since !== "session") throw new TypeError("since is turn or session");
     let document = await this.document(name, options);
@@ -350,6 +358,8 @@ export class Sidecar implements AsyncDisposable {
    */
   async recordPattern(pattern: PatternRecord, options: SidecarOptions = {}): Promise<RecordedPattern> {
     this.#checkInUse();
+    checkObject("recordPattern", pattern, '{ tools: ["grep"] }');
+    checkList("tools", pattern.tools);
     const { task_id } = this.#attachment;
     const body = {
       ...(task_id ? { task_id } : {}),
@@ -375,6 +385,7 @@ export class Sidecar implements AsyncDisposable {
     options: SidecarOptions = {},
   ): Promise<FoundPatterns> {
     this.#checkInUse();
+    checkObject("searchPatterns", query, '{ task: "fix the date bug" }');
     const body = { ...query, task: this.#taskOr(query.task, "searchPatterns"), ...this.#standing() };
     const request = { method: "POST", path: "/v1/patterns/search", body, repeatable: true } as const;
     return this.#answered({ missing: empty.patterns(), required: ["items"] }, request, options.signal);
@@ -617,7 +628,7 @@ export class Sidecar implements AsyncDisposable {
 
   async #attach(time: RequestTime): Promise<string> {
     const body = { ...this.#attachment, ...this.#standing(), deadline_ms: this.#serverMs() };
-    const form: AnswerForm<Attachment> = { missing: empty.attachment() };
+    const form: AnswerForm<Attachment> = { missing: empty.attachment(), required: ["documents"] };
     const answer = await this.#client.ask(form, { method: "POST", path: "/v1/sessions", body }, time);
     this.#warnings = answer.warnings;
     if (typeof answer.session?.id !== "string") {
@@ -684,8 +695,12 @@ export class Sidecar implements AsyncDisposable {
 /** Function that puts guardrails around a tool; `run` applies them to all tools that are called within a function. */
 export interface GuardrailsWrapper {
   <P extends unknown[], R>(body: (...parameters: P) => R | Promise<R>): (...parameters: P) => Promise<R>;
-  /** Applies the rules to all tools that are called within a function. */
+  /** Applies the guardrails to all tools of `umbra.tool` and `umbra.callTool` that are called within `body`. */
   run<R>(body: () => R): R;
+}
+
+function checkList(name: string, value: unknown): void {
+  if (value !== undefined && value !== null && !Array.isArray(value)) throw new TypeError(`${name} is a list`);
 }
 
 function keepEnd(transport: Transport, request: SidecarRequest): void {

@@ -1,5 +1,6 @@
 /** Sidecar without a server, for tests of programs that use one. */
 
+import { checkFunction, checkMembers } from "./checks.js";
 import type { FakeRule } from "./fake_rules.js";
 import { type FakeRequest, FakeServer, type FakeStep } from "./fake_server.js";
 import type { Logger } from "./transport.js";
@@ -39,7 +40,10 @@ export class FakeSidecar {
   readonly #server: FakeServer;
 
   constructor(settings: FakeSettings = {}) {
+    checkMembers("new FakeSidecar", settings, ["rules", "agent", "logger"]);
     const { rules = [], ...own } = settings;
+    if (!Array.isArray(rules)) throw new TypeError("rules is a list of functions");
+    for (const rule of rules) checkFunction("rules", rule);
     const logger = own.logger ?? { info: () => {}, warn: (message) => console.warn(message) };
     this.#server = new FakeServer(rules, logger);
     this.umbra = new Umbra({ ...own, url: this.#server.url, apiKey: "fake", transport: this.#server });

@@ -15,7 +15,9 @@ export interface RequestOptions {
 
 /** Receiver of messages; `console` is one. */
 export interface Logger {
+  /** Receives what is no trouble. */
   info(message: string): void;
+  /** Receives warnings. */
   warn(message: string): void;
 }
 
@@ -91,7 +93,8 @@ export class Transport {
   refusal(request: Pick<WireRequest, "method" | "path">, { status, body }: WireAnswer): APIError | Unavailable {
     const problem = isRecord(body) ? body : {};
     const said = `${request.method} ${request.path}`;
-    if (status < 400) return this.#stranger(`it answered ${status} to ${said}`);
+    const isStranger = status < 400 || ((status === 404 || status === 405) && typeof problem["code"] !== "string");
+    if (isStranger) return this.#stranger(`it answered ${status} to ${said}`);
     if (!TRY_AGAIN.has(status) && status < 500) return new APIError(said, status, problem);
     return new Unavailable(`${this.url} answered ${status} to ${said}: ${problemText(problem)}`, status);
   }

@@ -1,15 +1,17 @@
 /** The client: server, key and identity of the caller, and all that the API offers to programs. */
 
-import { Boundary, type DecideCall, describedTool, describeKind, type ToolCall, type ToolOptions } from "./boundary.js";
+import { Boundary, type DecideCall, describedTool, type ToolCall, type ToolOptions } from "./boundary.js";
+import { checkFunction, checkMembers, checkObject, describeKind } from "./checks.js";
 import { type CallContext, currentContext, overlaid, withContext } from "./context.js";
 import { pause } from "./deadline.js";
 import { Unavailable } from "./errors.js";
-import { type GuardedTool, refuseGenerator, wrappedTools } from "./guardrails.js";
+import { type GuardedTool, wrappedTools } from "./guardrails.js";
 import { FindingStream, Listing, MOST_ITEMS, type Page } from "./lists.js";
-import { environment, firstLine, randomId } from "./platform.js";
+import { environment, randomId } from "./platform.js";
 import type { paths } from "./schema.js";
+import { credential, positive, serverAddress, SETTINGS, type UmbraSettings } from "./settings.js";
 import { Sidecar, type SidecarSettings } from "./sidecar.js";
-import { isRecord, type Logger, type Repetition, type RequestOptions, Transport } from "./transport.js";
+import { isRecord, type Repetition, type RequestOptions, Transport } from "./transport.js";
 import type {
   AcceptedEvent,
   Acknowledgement,
@@ -44,32 +46,6 @@ import type {
   Verdict,
 } from "./types.js";
 import { toJson } from "./values.js";
-
-/** Settings of a client. What is left out is taken from the variables `UMBRA_...`, where the runtime has variables. */
-export interface UmbraSettings {
-  /** Address of the server; `UMBRA_URL`, or `http://127.0.0.1:7817`. */
-  url?: string | undefined;
-  /** Key; `UMBRA_API_KEY`, or the first line of the file `UMBRA_API_KEY_FILE`. */
-  apiKey?: string | undefined;
-  /** Name of the agent; `UMBRA_AGENT`, or `typescript`. */
-  agent?: string | undefined;
-  /** `UMBRA_SESSION`. */
-  session?: string | undefined;
-  /** `UMBRA_RUN`; without run and session, calls of tools belong to a run of the process. */
-  run?: string | undefined;
-  /** `UMBRA_SEED`. */
-  seed?: string | undefined;
-  /** Longest time of a request with all its attempts, in milliseconds; 30,000 unless given. */
-  timeoutMs?: number | undefined;
-  /** Longest wait for a decision, and for an answer of the sidecar, in milliseconds; 2,000 unless given. */
-  decisionTimeoutMs?: number | undefined;
-  /** Receiver of warnings; the console's `warn` unless given. */
-  logger?: Logger | undefined;
-  /** `fetch` to send requests with; that of the runtime unless given. */
-  fetch?: typeof fetch | undefined;
-  /** @internal Connection in place of one to `url`. */
-  transport?: Transport | undefined;
-}
 
 /** An event to post; `agent` is the client's unless given. */
 export type EventToPost = Omit<NewEvent, "agent"> & { agent?: string };
@@ -125,6 +101,8 @@ export class Umbra {
 
   /** Throws {@link TypeError} if a setting is wrong, and the file's error if the file with the key cannot be read. */
   constructor(settings: UmbraSettings = {}) {
+    const { transport, ...given } = Object(settings) as UmbraSettings;
+    checkMembers("new Umbra", given, SETTINGS);
     const variables = environment();
     this.url = serverAddress(settings.url || variables["UMBRA_URL"] || "http://127.0.0.1:7817");
     this.agent = settings.agent || variables["UMBRA_AGENT"] || "typescript";
@@ -135,7 +113,7 @@ export class Umbra {
       fetch: settings.fetch,
       logger: settings.logger ?? { info: () => {}, warn: (message) => console.warn(message) },
     };
-    this.#transport = settings.transport ?? new Transport(connection);
+    this.#transport = transport ?? new Transport(connection);
     const context = {
       agent: this.agent,
       session: settings.session || variables["UMBRA_SESSION"],
@@ -156,7 +134,8 @@ export class Umbra {
       const { wait } = options;
       const body = this.#event(event);
       const limits = { ...options, timeoutMs: (options.timeoutMs ?? this.#timeoutMs) + 1_000 * (wait ?? 0) };
-      return this.#post("/v1/events", body, limits, "retry", wait === undefined ? {} : { prefer: `wait=${wait}` });
+      const headers = wait === undefined ? {} : { prefer: `wait=${wait}` };
+      return this.#post("/v1/events", body, limits, "retry", "id", headers);
     },
 
     /**
@@ -165,6 +144,9 @@ export class Umbra {
      * after an error stores none of them twice.
      */
     postMany: async (events: Iterable<EventToPost>, options: RequestOptions = {}): Promise<BatchResult> => {
+      if (typeof events !== "object" || !(Symbol.iterator in Object(events))) {
+        throw new TypeError(`postMany takes a list of events, not ${describeKind(events)}`);
+      }
       const total: BatchResult = { accepted: 0, replayed: 0, rejected: 0, results: [] };
       const until = performance.now() + (options.timeoutMs ?? this.#timeoutMs);
       for (const batch of batches(Array.from(events, (event) => JSON.stringify(this.#event(event))))) {
@@ -181,7 +163,7 @@ export class Umbra {
               body: `{"events":[${places.map((place) => batch[place]).join()}]}`,
               repetition: "retry",
             } as const;
-            answer = await this.#send<BatchResult>(request, options);
+            answer = await this.#send<BatchResult>(request, options, "results");
           } catch (error) {
             if (first > 0 && error instanceof Error) error.message += `; the first ${first} events were posted`;
             throw error;
@@ -206,7 +188,7 @@ export class Umbra {
 
     /** Returns an event with its dispositions, reviews and findings. */
     get: (eventId: string, options: RequestOptions = {}): Promise<StoredEvent> =>
-      this.#get(`/v1/events/${segment(eventId)}`, {}, options),
+      this.#get(`/v1/events/${segment(eventId)}`, {}, options, "findings"),
 
     /** Lists events in the order of their receipt. */
     list: (filters: EventFilters = {}, options: RequestOptions = {}): Listing<EventSummary> =>
@@ -222,7 +204,8 @@ export class Umbra {
       for (;;) {
         const seconds = Math.min(MOST_WAIT, Math.max(0, Math.ceil((until - performance.now()) / 1_000)));
         const limits = { ...options, timeoutMs: (options.timeoutMs ?? this.#timeoutMs) + 1_000 * seconds };
-        const verdict = await this.#get<Verdict>(`/v1/events/${segment(eventId)}/verdict`, { wait: seconds }, limits);
+        const path = `/v1/events/${segment(eventId)}/verdict`;
+        const verdict = await this.#get<Verdict>(path, { wait: seconds }, limits, "verdict");
         if (verdict.verdict !== "pending" || performance.now() >= until) return verdict;
         // A server that ends its own wait earlier is not asked without a pause.
         await pause(100, options.signal);
@@ -238,12 +221,13 @@ export class Umbra {
 
     /** Returns a finding. */
     get: (findingId: string, options: RequestOptions = {}): Promise<Finding> =>
-      this.#get(`/v1/findings/${segment(findingId)}`, {}, options),
+      this.#get(`/v1/findings/${segment(findingId)}`, {}, options, "id"),
 
     /** Sets a person's judgement: `status`, `note`. Needs the scope `admin`. */
     update: (findingId: string, change: FindingChange, options: RequestOptions = {}): Promise<Finding> => {
       const body = JSON.stringify(change);
-      return this.#send({ method: "PATCH", path: `/v1/findings/${segment(findingId)}`, body, repetition: "retry" }, options);
+      const request = { method: "PATCH", path: `/v1/findings/${segment(findingId)}`, body, repetition: "retry" } as const;
+      return this.#send<Finding>(request, options, "id");
     },
 
     /**
@@ -280,7 +264,7 @@ export class Umbra {
 
     /** Returns an approval. */
     get: (approvalId: string, options: RequestOptions = {}): Promise<Approval> =>
-      this.#get(`/v1/approvals/${segment(approvalId)}`, {}, options),
+      this.#get(`/v1/approvals/${segment(approvalId)}`, {}, options, "state"),
 
     /** Approves the call: a call with the same arguments runs, once. Needs the scope `admin`. */
     approve: (approvalId: string, reason?: string, options: RequestOptions = {}): Promise<Approval> =>
@@ -314,11 +298,11 @@ export class Umbra {
     },
   };
 
-  /** Execution of calls: live, or in shadow. */
+  /** Execution of calls: live or shadow. */
   readonly execution = {
     /** Returns the execution that holds for a call, live or shadow, and the source that decided. */
     effective: (filters: EffectiveFilters = {}, options: RequestOptions = {}): Promise<EffectiveExecution> =>
-      this.#get("/v1/execution/effective", filters, options),
+      this.#get("/v1/execution/effective", filters, options, "execution"),
   };
 
   /** Runs of agents, and whether their calls run. */
@@ -329,7 +313,7 @@ export class Umbra {
 
     /** Ends a run: the next call with its name begins a new one. Needs the scope `admin`. */
     end: (run: string, request: { reason: string; agent?: string }, options: RequestOptions = {}): Promise<EndedRuns> =>
-      this.#post(`/v1/runs/${segment(run)}/end`, request, options, "never"),
+      this.#post(`/v1/runs/${segment(run)}/end`, request, options, "never", "ended"),
   };
 
   /** Trajectories: tasks with their events and findings. */
@@ -338,9 +322,10 @@ export class Umbra {
     get: async (taskId: string, options: RequestOptions & { mode?: ShadowMode } = {}): Promise<Trajectory> => {
       const path = `/v1/trajectories/${segment(taskId)}`;
       const asked = { limit: MOST_ITEMS, mode: options.mode };
-      const whole = await this.#get<Trajectory>(path, asked, options);
+      const whole = await this.#get<Trajectory>(path, asked, options, "events");
       while (whole.next_cursor != null) {
-        const next = await this.#get<Trajectory>(path, { ...asked, cursor: whole.next_cursor }, options);
+        const query = { ...asked, cursor: whole.next_cursor };
+        const next = await this.#get<Trajectory>(path, query, options, "events");
         whole.events.push(...next.events);
         whole.next_cursor = next.next_cursor ?? null;
         whole.resume_cursor = next.resume_cursor;
@@ -351,13 +336,13 @@ export class Umbra {
 
   /** Breakers: recommendations to hold an agent back. */
   readonly breakers = {
-    /** Lists breakers. */
+    /** Lists the breakers of all agents. */
     list: (filters: BreakerFilters = {}, options: RequestOptions = {}): Listing<Breaker> =>
       this.#list("/v1/breakers", filters, options),
 
     /** Returns the breaker of an agent. */
     get: (agent: string, options: RequestOptions = {}): Promise<Breaker> =>
-      this.#get(`/v1/breakers/${segment(agent)}`, {}, options),
+      this.#get(`/v1/breakers/${segment(agent)}`, {}, options, "recommendation"),
 
     /** Notes that a person takes care of an open breaker. Needs the scope `admin`. */
     acknowledge: (
@@ -365,11 +350,11 @@ export class Umbra {
       request: Acknowledgement = {},
       options: RequestOptions = {},
     ): Promise<AcknowledgedBreaker> =>
-      this.#post(`/v1/breakers/${segment(agent)}/acknowledge`, request, options, "retry"),
+      this.#post(`/v1/breakers/${segment(agent)}/acknowledge`, request, options, "retry", "recommendation"),
 
     /** Closes the breaker by hand. Needs the scope `admin`. */
     reset: (agent: string, request: Acknowledgement = {}, options: RequestOptions = {}): Promise<Breaker> =>
-      this.#post(`/v1/breakers/${segment(agent)}/reset`, request, options, "retry"),
+      this.#post(`/v1/breakers/${segment(agent)}/reset`, request, options, "retry", "recommendation"),
   };
 
   /** Reflexions: recommendations that an agent reconsider a recurring fault. */
@@ -381,7 +366,7 @@ export class Umbra {
 
   /** Returns the state of the server: its queue, shadows, providers and database. */
   status(options: RequestOptions = {}): Promise<Status> {
-    return this.#get("/v1/status", {}, options);
+    return this.#get("/v1/status", {}, options, "version");
   }
 
   /**
@@ -397,7 +382,7 @@ export class Umbra {
     options: ToolOptions<P, R>,
     body: (...parameters: P) => R | Promise<R>,
   ): (...parameters: P) => Promise<Awaited<R>> {
-    refuseGenerator(body);
+    checkFunction("umbra.tool(options, fn)", body);
     const { name, server, stub, ...settings } = options;
     const tool: GuardedTool = { name, server };
     describedTool({ ...settings, tool });
@@ -421,6 +406,7 @@ export class Umbra {
    * frameworks call this with the name and the arguments that the model gave.
    */
   async callTool<R>(call: ToolCall<R>, body: () => R | Promise<R>): Promise<R> {
+    checkFunction("umbra.callTool(call, fn)", body);
     const { guardrails } = currentContext();
     if (guardrails === undefined) return this.#boundary.callTool(call, body);
     const { name, server } = describedTool(call);
@@ -448,6 +434,7 @@ export class Umbra {
    * added, and a run within a run inherits the outer one's execution. Needs `AsyncLocalStorage` (Node, Deno, Bun).
    */
   context<R>(context: CallContext, body: () => R): R {
+    checkFunction("umbra.context(context, fn)", body);
     const outer = currentContext().context;
     const base = outer.run ? {} : { run: this.#boundary.base.run };
     const inner = overlaid(context, { ...outer, ...base });
@@ -477,8 +464,11 @@ export class Umbra {
     bodyOrSettings?: SidecarSettings | ((session: Sidecar) => R | Promise<R>),
     more?: SidecarSettings,
   ): Promise<Sidecar | R> {
+    checkObject("umbra.sidecar", attachment, '{ task: "fix the date bug" }');
+    if ("id" in attachment) throw new TypeError("id is a setting: umbra.sidecar({}, { id })");
     const body = typeof bodyOrSettings === "function" ? bodyOrSettings : undefined;
     const settings = (typeof bodyOrSettings === "function" ? more : bodyOrSettings) ?? {};
+    checkMembers("settings of a sidecar", settings, ["id", "close", "deadlineMs", "strict", "signal"]);
     const { base, decisionTimeoutMs } = this.#boundary;
     const context = { agent: this.agent, ...overlaid(currentContext().context, base) };
     const limits = { ...settings, deadlineMs: settings.deadlineMs ?? decisionTimeoutMs };
@@ -518,9 +508,12 @@ export class Umbra {
     const values = Object.entries(parts.path ?? {}).map(
       ([name, value]) => [`{${name}}`, segment(String(value))] as const,
     );
+    const filled = values.reduce<string>((text, [name, value]) => text.replace(name, () => value), path);
+    const missing = /\{(\w+)\}/.exec(filled)?.[1];
+    if (missing !== undefined) throw new TypeError(`${path} needs { path: { ${missing} } }`);
     const wire = {
       method: method.toUpperCase(),
-      path: values.reduce<string>((text, [name, value]) => text.replace(name, () => value), path),
+      path: filled,
       query: { ...parts.query },
       headers: parts.headers,
       body: parts.body === undefined ? undefined : JSON.stringify(parts.body),
@@ -529,13 +522,25 @@ export class Umbra {
     return this.#send(wire, parts);
   }
 
-  async #send<T>(request: Parameters<Transport["request"]>[0], options: RequestOptions): Promise<T> {
+  /** Sends a request, whose answer has `member`. */
+  async #send<T>(
+    request: Parameters<Transport["request"]>[0],
+    options: RequestOptions,
+    member?: keyof T & string,
+  ): Promise<T> {
     const timeoutMs = positive("timeoutMs", options.timeoutMs ?? this.#timeoutMs);
-    return (await this.#transport.request(request, timeoutMs, options.signal)) as T;
+    const answer = await this.#transport.request(request, timeoutMs, options.signal);
+    if (member !== undefined && !(isRecord(answer) && member in answer)) {
+      const asked = `${request.method} ${request.path}`;
+      throw new Unavailable(
+        `what answers at ${this.url} is no server of Umbra: its answer to ${asked} has no ${member}`,
+      );
+    }
+    return answer as T;
   }
 
-  #get<T>(path: string, query: object, options: RequestOptions): Promise<T> {
-    return this.#send<T>({ method: "GET", path, query: { ...query }, repetition: "retry" }, options);
+  #get<T>(path: string, query: object, options: RequestOptions, member: keyof T & string): Promise<T> {
+    return this.#send<T>({ method: "GET", path, query: { ...query }, repetition: "retry" }, options, member);
   }
 
   #post<T>(
@@ -543,17 +548,16 @@ export class Umbra {
     body: object,
     options: RequestOptions,
     repetition: Repetition,
+    member: keyof T & string,
     headers: Record<string, string> = {},
   ): Promise<T> {
-    return this.#send<T>({ method: "POST", path, body: JSON.stringify(body), headers, repetition }, options);
+    checkObject(`POST ${path}`, body, '{ reason: "done" }');
+    return this.#send<T>({ method: "POST", path, body: JSON.stringify(body), headers, repetition }, options, member);
   }
 
   #list<T>(path: string, filters: { limit?: number; cursor?: string }, options: RequestOptions): Listing<T> {
     const readPage = async (cursor: string | undefined, limit: number): Promise<Page<T>> => {
-      const page = await this.#get<Page<T> | undefined>(path, { ...filters, limit, cursor }, options);
-      if (!isRecord(page) || !Array.isArray(page.items)) {
-        throw new Unavailable(`what answers at ${this.url} is no server of Umbra: GET ${path} is no list`);
-      }
+      const page = await this.#get<Page<T>>(path, { ...filters, limit, cursor }, options, "items");
       return page;
     };
     return new Listing(readPage, filters.cursor, filters.limit);
@@ -566,7 +570,7 @@ export class Umbra {
     options: RequestOptions,
   ): Promise<Approval> {
     const body = { decision, ...(reason === undefined ? {} : { reason }) };
-    return this.#post(`/v1/approvals/${segment(id)}`, body, options, "never");
+    return this.#post(`/v1/approvals/${segment(id)}`, body, options, "never", "state");
   }
 
   #event(event: EventToPost): NewEvent {
@@ -603,35 +607,4 @@ function segment(value: string): string {
   if (typeof value !== "string" || value === "")
     throw new TypeError(`an id is a text, not ${JSON.stringify(value) ?? "undefined"}`);
   return encodeURIComponent(value).replace(/^\.+$/, (dots) => "%2E".repeat(dots.length));
-}
-
-function positive(name: string, ms: number): number {
-  if (!(ms > 0)) throw new TypeError(`${name} is in milliseconds and above 0`);
-  return ms;
-}
-
-/** Returns an address without its last slash. A wrong one is not repeated in the error: it may hold a password. */
-function serverAddress(url: string): string {
-  const wanted = "write http://HOST:PORT or https://HOST";
-  let parts: URL;
-  try {
-    parts = new URL(url);
-  } catch {
-    throw new TypeError(`url (or UMBRA_URL) is no address of a server: ${wanted}`);
-  }
-  if (!["http:", "https:"].includes(parts.protocol))
-    throw new TypeError(`url (or UMBRA_URL) has another protocol: ${wanted}`);
-  if (parts.username || parts.password)
-    throw new TypeError(`url (or UMBRA_URL) has a user or a password: ${wanted}, and set apiKey`);
-  if (parts.search || parts.hash) throw new TypeError(`url (or UMBRA_URL) has a query or a fragment: ${wanted}`);
-  return `${parts.origin}${parts.pathname}`.replace(/\/+$/, "");
-}
-
-/** Returns the key. A wrong one is not repeated in the error. */
-function credential(given: string | undefined, variables: Record<string, string | undefined>): string | undefined {
-  const file = variables["UMBRA_API_KEY_FILE"];
-  const key = given || variables["UMBRA_API_KEY"] || (file ? firstLine(file) : undefined);
-  if (key && !/^[\x21-\x7e]+$/.test(key))
-    throw new TypeError("the key has characters that no key has, such as a blank or a line end");
-  return key || undefined;
 }

@@ -4,7 +4,10 @@ import assert from "node:assert/strict";
 import { inspect } from "node:util";
 import { test, type TestContext } from "node:test";
 
-import { APIError, type BatchResult, type Finding, Umbra, Unavailable } from "umbra-shadow";
+import { APIError, type BatchResult, type Finding, Umbra, type UmbraSettings, Unavailable } from "umbra-shadow";
+import { guard as guardAi } from "umbra-shadow/ai";
+import { guard as guardAgents } from "umbra-shadow/openai-agents";
+import { FakeSidecar } from "umbra-shadow/testing";
 
 import {
   httpAnswer,
@@ -12,7 +15,7 @@ import {
   Peer,
   quiet,
   recorder,
-  Server,
+  startKeyedServer,
   startServer,
   unique,
   vacantAddress,
@@ -305,7 +308,9 @@ test("each bad input gets an error that says what to do", async () => {
   await assert.rejects(umbra.status({ timeoutMs: 0 }), /timeoutMs is in milliseconds/);
   await assert.rejects(umbra.findings.list({ severity: "dire" as "info" }).all(), /expected info, warning or critical/);
   for (const [settings, text] of [
-    [{ url: "localhost:7817" }, /write http:\/\/HOST:PORT/],
+    [{ url: "localhost:7817" }, /begins with neither http:\/\/ nor https:\/\/: write http:\/\/HOST:PORT/],
+    [{ url: "http://host/v1/" }, /ends in \/v1: leave that out/],
+    [{ api_key: "secret-word" }, /takes no api_key; it takes url, apiKey,/],
     [{ url: "umbra" }, /write http:\/\/HOST:PORT/],
     [{ url: "http://ann:secret-word@host" }, /has a user or a password/],
     [{ apiKey: "umbra_sk_secret-word\n" }, /the key has characters/],
@@ -313,72 +318,107 @@ test("each bad input gets an error that says what to do", async () => {
     [{ decisionTimeoutMs: -1 }, /decisionTimeoutMs is in milliseconds/],
   ] as const) {
     assert.throws(
-      () => new Umbra(settings),
+      () => new Umbra(settings as UmbraSettings),
       (error) => text.test(String(error)) && !String(error).includes("secret-word"),
     );
   }
 });
 
-test("a key is sent, and shown nowhere", async () => {
-  const own = new Server();
-  try {
-    const made = JSON.parse(own.command("keys", "create", "--name", "t", "--scope", "ingest", "--json")) as {
-      key: string;
-    };
-    await own.start();
-    const umbra = own.client({ apiKey: made.key, agent: "keyed" });
-    assert.match((await umbra.events.post({ output: "hello" })).id, /^evt_/);
+test("a parameter of the wrong kind is told, and not dropped", async () => {
+  const umbra: any = server.client();
+  const s: any = await umbra.sidecar();
+  const fn = () => 1;
+  for (const [call, text] of [
+    [() => umbra.events.postMany({ output: "x" }), /postMany takes a list of events, not an object/],
+    [() => umbra.tool({ name: "send" }), /umbra\.tool\(options, fn\) takes a function, not undefined/],
+    [() => umbra.tool("send", fn), /a tool needs its name/],
+    [() => umbra.callTool({ name: "send" }, fn), /a tool needs its name/],
+    [() => umbra.callTool({ tool: "send" }), /takes a function, not undefined/],
+    [() => umbra.context({ run: "r" }), /takes a function, not undefined/],
+    [() => umbra.runs.end("r"), /takes an object such as { reason: "done" }, not undefined/],
+    [() => umbra.request("get", "/v1/events/{id}"), /needs { path: { id } }/],
+    [() => umbra.sidecar(fn), /umbra\.sidecar takes an object such as { task: .* }, not a function/],
+    [() => umbra.sidecar({ id: "ses_1" }), /id is a setting: umbra\.sidecar\({}, { id }\)/],
+    [() => umbra.sidecar({}, { deadline: 5 }), /takes no deadline; it takes id, close, deadlineMs/],
+    [() => s.turn("edit"), /turn takes an object such as { intent: /],
+    [() => s.turn({ planned_calls: {} }), /planned_calls is a list/],
+    [() => s.message("hi"), /message takes an object such as { content: /],
+    [() => s.guard({ tool: "x" }), /guard takes a call or a message: { call: { tool } }/],
+    [() => s.select("x"), /select takes an object such as { query: /],
+    [() => s.guardrails()(7), /takes a function, not a number/],
+    [() => s.document(), /document takes a name/],
+    [() => s.ensureUpdated("todo", "Plan"), /takes an object such as { section: "Plan" }, not a string/],
+    [() => s.recordPattern({ task: "x", tools: "grep" }), /tools is a list/],
+    [() => s.searchPatterns("x"), /searchPatterns takes an object/],
+    [() => guardAi({} as never, umbra), /the first parameter is a client: new Umbra\(\)/],
+    [() => guardAi(umbra, [] as never), /takes an object such as { get_weather }, not a list/],
+    [
+      () => guardAi(umbra, { a: {} }, { effects: { a: "reads" as "read" } }),
+      /effect is one of read, write, destructive/,
+    ],
+    [() => guardAgents(umbra, {} as never), /takes the list of an agent's tools/],
+    [() => new FakeSidecar([fn] as never), /takes an object such as { rules }, not a list/],
+    [() => new FakeSidecar({ rules: fn as never }), /rules is a list of functions/],
+  ] as const) {
     await assert.rejects(
-      umbra.status(),
-      (error) => error instanceof APIError && error.status === 403 && /does the key permit/.test(error.message),
+      async () => call(),
+      (error) => error instanceof TypeError && text.test(error.message),
+      String(call),
     );
-    const wrong = own.client({ apiKey: "umbra_sk_wrong-but-long-enough-to-be-one" });
-    for (const [client, key] of [
-      [umbra, made.key],
-      [wrong, "umbra_sk_wrong"],
-    ] as const) {
-      const error = await client.status().catch((error: unknown) => error);
-      assert.ok(error instanceof APIError);
-      for (const shown of [
-        inspect(client, { depth: 9, showHidden: true }),
-        JSON.stringify(client),
-        inspect(error, { depth: 9 }),
-      ]) {
-        assert.ok(!shown.includes(key), shown);
-      }
+  }
+  await s.close();
+});
+
+test("a key is sent, and shown nowhere", async () => {
+  const { server: own, coderKey: key } = await startKeyedServer();
+  const umbra = own.client({ apiKey: key, agent: "coder" });
+  assert.match((await umbra.events.post({ output: "hello" })).id, /^evt_/);
+  await assert.rejects(
+    umbra.status(),
+    (error) => error instanceof APIError && error.status === 403 && /does the key permit/.test(error.message),
+  );
+  const wrong = own.client({ apiKey: "umbra_sk_wrong-but-long-enough-to-be-one" });
+  for (const [client, secret] of [
+    [umbra, key],
+    [wrong, "umbra_sk_wrong"],
+  ] as const) {
+    const error = await client.status().catch((error: unknown) => error);
+    assert.ok(error instanceof APIError);
+    for (const shown of [
+      inspect(client, { depth: 9, showHidden: true }),
+      JSON.stringify(client),
+      inspect(error, { depth: 9 }),
+    ]) {
+      assert.ok(!shown.includes(secret), shown);
     }
-    await assert.rejects(wrong.status(), /\(401\).*is apiKey or UMBRA_API_KEY a key of this server/);
+  }
+  await assert.rejects(wrong.status(), /\(401\).*is apiKey or UMBRA_API_KEY a key of this server/);
+  try {
     // The variables name the server and the key too.
-    Object.assign(process.env, { UMBRA_URL: own.url, UMBRA_API_KEY: made.key, UMBRA_AGENT: "of-the-variables" });
-    const told = await new Umbra().events.post({ output: "hello" });
-    assert.match(told.id, /^evt_/);
-    assert.equal(new Umbra().agent, "of-the-variables");
+    Object.assign(process.env, { UMBRA_URL: own.url, UMBRA_API_KEY: key, UMBRA_AGENT: "coder-of-the-variables" });
+    assert.match((await new Umbra().events.post({ output: "hello" })).id, /^evt_/);
+    assert.equal(new Umbra().agent, "coder-of-the-variables");
   } finally {
     for (const name of ["UMBRA_URL", "UMBRA_API_KEY", "UMBRA_AGENT"]) delete process.env[name];
-    await own.remove();
   }
 });
 
 test("a request is repeated over a restart, and stored once", async () => {
-  const own = await new Server().start();
-  try {
-    const umbra = own.client({ agent: "patient" });
-    await umbra.events.post({ output: "before" });
-    await own.stop();
-    const posting = [
-      umbra.events.post({ output: "during" }),
-      umbra.events.postMany([{ output: "a" }, { output: "b" }]),
-      umbra.request("get", "/v1/status"),
-    ];
-    const quick = await umbra.events.post({ output: "late" }, { timeoutMs: 200 }).catch((error: unknown) => error);
-    assert.ok(quick instanceof Unavailable && /did not answer/.test(quick.message), String(quick));
-    await own.start();
-    await Promise.all(posting);
-    const outputs = (await umbra.events.list({ agent: "patient" }).all()).map((one) => one.output);
-    assert.deepEqual(outputs.sort(), ["a", "b", "before", "during"]);
-  } finally {
-    await own.remove();
-  }
+  const { server: own, key } = await startKeyedServer();
+  const umbra = own.client({ apiKey: key, agent: unique("patient") });
+  await umbra.events.post({ output: "before" });
+  await own.stop();
+  const posting = [
+    umbra.events.post({ output: "during" }),
+    umbra.events.postMany([{ output: "a" }, { output: "b" }]),
+    umbra.request("get", "/v1/status"),
+  ];
+  const quick = await umbra.events.post({ output: "late" }, { timeoutMs: 200 }).catch((error: unknown) => error);
+  assert.ok(quick instanceof Unavailable && /did not answer/.test(quick.message), String(quick));
+  await own.start();
+  await Promise.all(posting);
+  const outputs = (await umbra.events.list({ agent: umbra.agent }).all()).map((one) => one.output);
+  assert.deepEqual(outputs.sort(), ["a", "b", "before", "during"]);
 });
 
 test("a lost answer is asked for again, and the event is stored once", async () => {
@@ -475,12 +515,27 @@ test("Retry-After is obeyed, and what is no server of Umbra is told", async () =
     httpAnswer(200, "<html>"),
     httpAnswer(302, "", "location: /elsewhere"),
     httpAnswer(200, "{}"),
+    httpAnswer(404, "<html>not here</html>"),
+    httpAnswer(405, '{"error": "no POST"}'),
   ]) {
     peer.behaviour = answer;
-    await assert.rejects(umbra.events.list().all(), /is no server of Umbra/);
+    for (const ask of [
+      () => umbra.events.list().all(),
+      () => umbra.events.post({ output: "x" }),
+      () => umbra.events.postMany([{ output: "x" }]),
+      () => umbra.events.verdict("evt_1"),
+      () => umbra.status(),
+      () => umbra.execution.effective(),
+    ]) {
+      await assert.rejects(
+        ask(),
+        (error) => error instanceof Unavailable && /is no server of Umbra/.test(error.message),
+      );
+    }
   }
-  peer.behaviour = httpAnswer(404, "<html>not here</html>");
-  await assert.rejects(umbra.status(), (error) => error instanceof APIError && error.code === "http_404");
+  // A proxy's refusal is one, in whatever form.
+  peer.behaviour = httpAnswer(403, "<html>not you</html>");
+  await assert.rejects(umbra.status(), (error) => error instanceof APIError && error.code === "http_403");
 });
 
 test("a reader that takes its time is no silence, and a silent stream is opened anew", async (t: TestContext) => {

@@ -5,7 +5,17 @@ import { test, type TestContext } from "node:test";
 
 import { APIError, Blocked, type Logger, type Sidecar, Umbra, Unavailable } from "umbra-shadow";
 
-import { httpAnswer, Peer, quiet, recorder, Server, startServer, unique, vacantAddress, until } from "./support.js";
+import {
+  httpAnswer,
+  Peer,
+  quiet,
+  recorder,
+  startKeyedServer,
+  startServer,
+  unique,
+  vacantAddress,
+  until,
+} from "./support.js";
 
 const server = await startServer();
 const TODO = "# Todo\n\n## Plan\n\n- [ ] find the bug\n";
@@ -44,8 +54,8 @@ async function loopWithout(s: Sidecar): Promise<void> {
   assert.equal(await drop({ table: "a" }), "a");
 }
 
-function quick(url: string, logger: Logger = quiet): Umbra {
-  return new Umbra({ url, agent: unique("coder"), decisionTimeoutMs: 300, logger });
+function quick(url: string, logger: Logger = quiet, decisionTimeoutMs = 300): Umbra {
+  return new Umbra({ url, agent: unique("coder"), decisionTimeoutMs, logger });
 }
 
 test("without a server the agent's loop goes on, and the log says so once", async () => {
@@ -65,7 +75,7 @@ test("a server that accepts and never answers costs three deadlines, and no more
     const peer = await new Peer().listen();
     await using _ = peer;
     peer.behaviour = behaviour;
-    const s = await quick(peer.url).sidecar({ documents: { todo: TODO } });
+    const s = await quick(peer.url, quiet, 100).sidecar({ documents: { todo: TODO } });
     await loopWithout(s);
     assert.equal(peer.requests, 3);
     await Promise.all(Array.from({ length: 20 }, () => s.turn()));
@@ -273,40 +283,33 @@ test("a session that the server has ended stops no agent", async () => {
 });
 
 test("a killed server stops no agent, and the session's end is told with the next one", async (t: TestContext) => {
-  const own = new Server();
-  try {
-    const agent = unique("coder");
-    const words = ["keys", "create", "--name", "t", "--scope", "ingest", "--agent", `${agent}*`, "--json"];
-    const { key } = JSON.parse(own.command(...words)) as { key: string };
-    await own.start();
-    for (const [apiKey, name, status] of [
-      [undefined, agent, 401],
-      ["umbra_sk_no", agent, 401],
-      [key, "another", 403],
-    ] as const) {
-      const attached = own.client({ apiKey, agent: name }).sidecar();
-      await assert.rejects(
-        attached,
-        (error) => error instanceof APIError && error.status === status && /key/.test(error.message),
-      );
-    }
-    const umbra = own.client({ apiKey: key, agent });
-    const s = await umbra.sidecar({ task: "fix the date bug", documents: { todo: TODO } });
-    await s.message({ tool_calls: [EDIT], results: [{ tool: EDIT.tool, content: "done" }] });
-    await s.document("todo");
-    await own.stop("SIGKILL");
-    await loopWithout(s);
-    assert.equal((await s.close("succeeded")).degraded, true);
-    await own.start();
-    // The pause of a server that did not answer is over.
-    const now = performance.now.bind(performance);
-    t.mock.method(performance, "now", () => now() + 15_100);
-    const next = await umbra.sidecar({ task: "fix the date bug" });
-    assert.equal((await next.searchPatterns()).items.length, 1);
-    await next.close();
-  } finally {
-    await own.remove();
+  const { server: own, coderKey } = await startKeyedServer();
+  const agent = unique("coder");
+  for (const [apiKey, name, status] of [
+    [undefined, agent, 401],
+    ["umbra_sk_no", agent, 401],
+    [coderKey, "another", 403],
+  ] as const) {
+    const attached = own.client({ apiKey, agent: name }).sidecar();
+    await assert.rejects(
+      attached,
+      (error) => error instanceof APIError && error.status === status && /key/.test(error.message),
+    );
   }
+  const umbra = own.client({ apiKey: coderKey, agent });
+  const s = await umbra.sidecar({ task: "fix the date bug", documents: { todo: TODO } });
+  await s.message({ tool_calls: [EDIT], results: [{ tool: EDIT.tool, content: "done" }] });
+  await s.document("todo");
+  await own.stop("SIGKILL");
+  await loopWithout(s);
+  assert.equal((await s.close("succeeded")).degraded, true);
+  await own.start();
+  // The pause of a server that did not answer is over.
+  const now = performance.now.bind(performance);
+  t.mock.method(performance, "now", () => now() + 15_100);
+  const next = await umbra.sidecar({ task: "fix the date bug" });
+  assert.equal((await next.searchPatterns()).items.length, 1);
+  await next.close();
 });
 
 test("a cancelled step ends at once, and holds no other up", async (t: TestContext) => {

@@ -129,11 +129,44 @@ export class Server {
   }
 }
 
-/** Starts the server of a file of tests, which ends with them. */
-export async function startServer(): Promise<Server> {
+/** Servers that end with the tests of this process. */
+const servers: Server[] = [];
+after(() => Promise.all(servers.map((server) => server.remove())));
+
+function newServer(): Server {
   const server = new Server();
-  after(() => server.remove());
-  return server.start();
+  servers.push(server);
+  return server;
+}
+
+let shared: Promise<Server> | undefined;
+/** Returns the server that the tests of this process share. */
+export function startServer(): Promise<Server> {
+  return (shared ??= newServer().start());
+}
+
+/** A server that wants keys, for tests that stop it and start it again. */
+export interface KeyedServer {
+  server: Server;
+  /** Key with the scope `ingest`, for agents whose names begin with `coder`. */
+  coderKey: string;
+  /** Key with the scopes `ingest` and `read`. */
+  key: string;
+}
+
+async function keyedServer(): Promise<KeyedServer> {
+  const server = newServer();
+  const made = (...words: string[]) =>
+    (JSON.parse(server.command("keys", "create", "--name", "t", "--json", ...words)) as { key: string }).key;
+  const coderKey = made("--scope", "ingest", "--agent", "coder*");
+  const key = made("--scope", "ingest", "--scope", "read");
+  return { server: await server.start(), coderKey, key };
+}
+
+let keyed: Promise<KeyedServer> | undefined;
+/** Returns the server with keys that the tests of this process share. */
+export function startKeyedServer(): Promise<KeyedServer> {
+  return (keyed ??= keyedServer());
 }
 
 export const quiet = { info: () => {}, warn: () => {} };
