@@ -15,5 +15,5 @@ rm -rf build node_modules/umbra-shadow
 mkdir node_modules/umbra-shadow
 cp -r ../dist ../package.json node_modules/umbra-shadow/
 node_modules/.bin/tsc
-if [[ $# -eq 0 ]]; then set -- build/adapters-test/*.test.js; fi
+if [[ $# -eq 0 ]]; then set -- build/adapters-test/all.js; fi
 node --test --test-timeout=300000 "$@"

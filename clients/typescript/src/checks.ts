@@ -14,6 +14,11 @@ export function checkMembers(what: string, value: unknown, known: readonly strin
   if (other !== undefined) throw new TypeError(`${what} takes no ${other}; it takes ${known.join(", ")}`);
 }
 
+/** Checks that a member is a list, unless it is missing. */
+export function checkList(name: string, value: unknown): void {
+  if (value !== undefined && value !== null && !Array.isArray(value)) throw new TypeError(`${name} is a list`);
+}
+
 /** Checks that a parameter is a function that is no generator, which has not run when it returns. */
 export function checkFunction(what: string, value: unknown): void {
   if (typeof value !== "function") throw new TypeError(`${what} takes a function, not ${describeKind(value)}`);

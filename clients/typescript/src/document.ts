@@ -61,6 +61,60 @@ export function missingDocument(name: string, text = ""): DocumentAnswer {
   return { name, format: "markdown", text, ...counts, merged: false, stored: true, degraded: false, warnings: [] };
 }
 
+/** Last known states of the documents of a session, by name. */
+export class SeenDocuments {
+  readonly #states = new Map<string, SeenDocument>();
+  readonly #given: ReadonlyMap<string, string>;
+  /** True if the session was resumed: earlier texts are not known then. */
+  isResumed = false;
+
+  /** Takes the documents that the session begins with. */
+  constructor(given: Record<string, string | { text: string }>) {
+    const texts = Object.entries(given);
+    this.#given = new Map(texts.map(([name, one]) => [plainName(name), typeof one === "string" ? one : one.text]));
+  }
+
+  /** Returns the last known state of a document. */
+  of(asked: string): SeenDocument {
+    const name = plainName(asked);
+    const state = this.known(name);
+    this.#states.set(name, state);
+    return state;
+  }
+
+  /** Returns the last known state of a document, and does not keep one that was not read yet. */
+  known(asked: string): SeenDocument {
+    const name = plainName(asked);
+    const first = this.#given.get(name) ?? "";
+    return this.#states.get(name) ?? { latest: missingDocument(name, first), first, atTurn: first };
+  }
+
+  /** Returns the last known texts. */
+  texts(): (readonly [name: string, text: string])[] {
+    return [...this.#states].map(([name, { latest }]) => [name, latest.text]);
+  }
+
+  /** Notes the texts at the beginning of a turn. */
+  beginTurn(texts: readonly (readonly [name: string, text: string])[]): void {
+    for (const [name, text] of texts) this.of(name).atTurn = text;
+  }
+
+  /** Notes the present state of a document. */
+  saw(asked: string, answer: DocumentAnswer): void {
+    const isFirst = !this.#states.has(plainName(asked));
+    const seen = this.of(asked);
+    if (isFirst && this.isResumed) {
+      // Earlier texts are not known here: changes count from the first look on.
+      seen.first = seen.atTurn = answer.text;
+    } else if (answer.etag !== null && answer.version === 0) {
+      // The text at the beginning of the session, in the form that the server keeps.
+      if (seen.atTurn === seen.first) seen.atTurn = answer.text;
+      seen.first = answer.text;
+    }
+    if (answer.version >= seen.latest.version || answer.etag === null) seen.latest = answer;
+  }
+}
+
 /**
  * A document of a session, in the state of the last read or change; {@link Sidecar.document} returns one.
  *
@@ -245,6 +299,11 @@ function hasChanged(before: string, now: Document, section: string | undefined):
     return isKnown && substance(before) !== substance(now.text);
   }
   return was === undefined || substance(was) !== substance(is);
+}
+
+/** Returns a document's name in the server's form: without the ending of its format. */
+export function plainName(name: string): string {
+  return name.toLowerCase().replace(/\.(md|ya?ml)$/, "");
 }
 
 /** Returns a text without ids, and with single blanks. */

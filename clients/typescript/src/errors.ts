@@ -46,7 +46,7 @@ export class Unavailable extends UmbraError {
     message: string,
     /** HTTP status of the answer; undefined without an answer. */
     readonly status?: number,
-    options?: ErrorOptions,
+    options?: { cause?: unknown },
   ) {
     super(message, options);
   }
@@ -65,7 +65,7 @@ export class Blocked extends UmbraError {
     readonly detail: string,
     /** The server's whole answer; undefined without one. */
     readonly decision?: Decision | Judged,
-    options?: ErrorOptions & { message?: string },
+    options?: { cause?: unknown; message?: string },
   ) {
     super(options?.message ?? `${tool} was not run (${reason}): ${detail}`, options);
   }

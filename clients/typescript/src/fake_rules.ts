@@ -1,7 +1,6 @@
 /** Rules of the fake sidecar: functions that judge one moment of a session. */
 
-import { sectionText, substance } from "./document.js";
-import { plainName } from "./sidecar.js";
+import { plainName, sectionText, substance } from "./document.js";
 import { matches } from "./tool_names.js";
 import type { DocumentDue, Judged } from "./types.js";
 

@@ -1,9 +1,9 @@
 /** Scripted server in memory: the parts of a sidecar's server that tests of its users need. */
 
+import { plainName } from "./document.js";
 import { Unavailable } from "./errors.js";
 import { countItems, edited, type FakeDocument, sectionsOf } from "./fake_documents.js";
 import { type FakeRule, type FakeRuling, GRAVITY, judge, type Moment, momentOf } from "./fake_rules.js";
-import { plainName } from "./sidecar.js";
 import { isPlain, joined, readings } from "./tool_names.js";
 import {
   isRecord,

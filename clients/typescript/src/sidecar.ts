@@ -1,26 +1,21 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** A session of the sidecar: from attaching to closing, one step at a time. */
 
-import { checkObject } from "./checks.js";
+import { checkList, checkObject } from "./checks.js";
 import { type CallContext, currentContext } from "./context.js";
 import { unlessAborted } from "./deadline.js";
-import {
-  checkUpdated,
-  Document,
-  type DocumentAnswer,
-  missingDocument,
-  type SeenDocument,
-  type SidecarOptions,
-} from "./document.js";
+import { checkUpdated, Document, type DocumentAnswer, SeenDocuments, type SidecarOptions } from "./document.js";
 import { APIError, SessionOver, Unavailable, UmbraError } from "./errors.js";
 import { type Enforcement, type GuardrailOptions, Guardrails } from "./guardrails.js";
-import { empty, type SidecarAnswer } from "./sidecar_answers.js";
+import { empty, padded, type SidecarAnswer } from "./sidecar_answers.js";
 import {
   type AnswerForm,
+  keepEnd,
   MissedAnswer,
   type RequestTime,
   SidecarClient,
   type SidecarRequest,
+  unreportedEnds,
 } from "./sidecar_client.js";
 import { sidecarCall, sidecarResult, toolDefinition } from "./tool_forms.js";
 import { isRecord, type Logger, type Transport } from "./transport.js";
@@ -41,9 +36,6 @@ import type {
   SessionOutcome,
   SessionState,
   SessionSummary,
-  SidecarCall,
-  SidecarResult,
-  ToolRef,
   Turn,
   TurnRequest,
 } from "./types.js";
@@ -74,14 +66,10 @@ export interface SessionStep {
 const MOST_INTERVENTIONS = 1_000;
 /** Pause between attempts to attach a session that could not be attached, in milliseconds. */
 const ATTACH_AGAIN_MS = 5_000;
-const MOST_UNREPORTED_ENDS = 100;
 /** Time after which a stream without a connection ends, in milliseconds. */
 const GIVE_UP_STREAM_MS = 10_000;
 /** Share of the deadline that the server gets, so that even a partial answer arrives in time. */
 const SERVER_SHARE = 0.9;
-
-/** Ends of sessions that could not be reported, oldest first; they are reported when the next session is attached. */
-const unreportedEnds = new WeakMap<Transport, SidecarRequest[]>();
 
 /**
  * Companion of one agent's session: fitting tools, verdicts of the rules, due documents, and successful patterns.
@@ -104,8 +92,7 @@ export class Sidecar implements AsyncDisposable {
 
   readonly #client: SidecarClient;
   readonly #attachment: SessionAttachment;
-  readonly #given: ReadonlyMap<string, string>;
-  readonly #seen = new Map<string, SeenDocument>();
+  readonly #seen: SeenDocuments;
   #task: string | undefined;
   #route: string | undefined;
   #modes: string[];
@@ -119,7 +106,6 @@ export class Sidecar implements AsyncDisposable {
   /** Reason for the loss of the session; undefined while there is one. */
   #lost: string | undefined;
   #isOver = false;
-  #isResumed = false;
   readonly #staysOpen: boolean;
   #due: readonly DocumentDue[] = [];
 
@@ -138,8 +124,7 @@ export class Sidecar implements AsyncDisposable {
     this.#task = attachment.task ?? undefined;
     this.#route = attachment.route ?? context.route;
     this.#modes = [...(attachment.modes ?? context.modes ?? [])];
-    const texts = Object.entries(attachment.documents ?? {});
-    this.#given = new Map(texts.map(([name, one]) => [plainName(name), typeof one === "string" ? one : one.text]));
+    this.#seen = new SeenDocuments(attachment.documents ?? {});
   }
 
   /** @internal Attaches the session, or resumes the one of `id`. */
@@ -212,16 +197,13 @@ export class Sidecar implements AsyncDisposable {
     checkList("planned_calls", request.planned_calls);
     this.#move(request);
     const planned = request.planned_calls?.map(sidecarCall);
-    const atTurn = [...this.#seen].map(([name, seen]) => [name, seen.latest.text] as const);
+    const texts = this.#seen.texts();
     const body = { ...request, planned_calls: planned, deadline_ms: this.#serverMs() };
     const form = { missing: empty.turn(), required: ["turn", "decision"] };
     const turn = await this.askSession(form, { method: "POST", path: "/turns", body }, options.signal);
     if (turn.turn > 0) {
       this.#due = turn.documents_due;
-      for (const [name, text] of atTurn) {
-        const seen = this.#seen.get(name);
-        if (seen !== undefined) seen.atTurn = text;
-      }
+      this.#seen.beginTurn(texts);
     }
     return { ...turn, decisions: padded(turn.decisions, planned) };
   }
@@ -308,8 +290,7 @@ export class Sidecar implements AsyncDisposable {
   async document(name: string, options: SidecarOptions = {}): Promise<Document> {
     this.#checkInUse();
     if (typeof name !== "string" || name === "") throw new TypeError('document takes a name, such as "todo"');
-    const seen = this.#seen.get(plainName(name)) ?? this.#newDocument(name);
-    const document = new Document(this, name, seen.latest);
+    const document = new Document(this, name, this.#seen.known(name).latest);
     await document.read(options);
     return document;
   }
@@ -339,7 +320,7 @@ export class Sidecar implements AsyncDisposable {
       await within(document);
       document = await this.document(name, options);
     }
-    const seen = this.#seenDocument(name);
+    const seen = this.#seen.of(name);
     const lower = document.name.toLowerCase();
     const due = this.#due.filter((one) => one.document.toLowerCase() === lower && one.reason);
     checkUpdated(
@@ -512,17 +493,7 @@ export class Sidecar implements AsyncDisposable {
 
   /** @internal */
   sawDocument(asked: string, answer: DocumentAnswer): void {
-    const isFirst = !this.#seen.has(plainName(asked));
-    const seen = this.#seenDocument(asked);
-    if (isFirst && this.#isResumed) {
-      // Earlier texts are not known here: changes count from the first look on.
-      seen.first = seen.atTurn = answer.text;
-    } else if (answer.etag !== null && answer.version === 0) {
-      // The text at the beginning of the session, in the form that the server keeps.
-      if (seen.atTurn === seen.first) seen.atTurn = answer.text;
-      seen.first = answer.text;
-    }
-    if (answer.version >= seen.latest.version || answer.etag === null) seen.latest = answer;
+    this.#seen.saw(asked, answer);
   }
 
   #checkInUse(): void {
@@ -654,7 +625,7 @@ export class Sidecar implements AsyncDisposable {
       this.#lost = `the session ${id} is closed`;
       throw new SessionOver(`${this.#lost}: attach a new one`);
     }
-    this.#isResumed = true;
+    this.#seen.isResumed = true;
     this.#task ??= session.task ?? undefined;
     this.#route ??= session.route ?? undefined;
     if (this.#modes.length === 0) this.#modes = [...(session.modes ?? [])];
@@ -675,21 +646,6 @@ export class Sidecar implements AsyncDisposable {
       }
     }
   }
-
-  /** Returns the last known state of a document. */
-  #seenDocument(asked: string): SeenDocument {
-    const name = plainName(asked);
-    let seen = this.#seen.get(name);
-    if (seen === undefined) this.#seen.set(name, (seen = this.#newDocument(name)));
-    return seen;
-  }
-
-  /** Returns the state of a document that was not read yet. */
-  #newDocument(asked: string): SeenDocument {
-    const name = plainName(asked);
-    const first = this.#given.get(name) ?? "";
-    return { latest: missingDocument(name, first), first, atTurn: first };
-  }
 }
 
 /** Function that puts guardrails around a tool; `run` applies them to all tools that are called within a function. */
@@ -697,34 +653,6 @@ export interface GuardrailsWrapper {
   <P extends unknown[], R>(body: (...parameters: P) => R | Promise<R>): (...parameters: P) => Promise<R>;
   /** Applies the guardrails to all tools of `umbra.tool` and `umbra.callTool` that are called within `body`. */
   run<R>(body: () => R): R;
-}
-
-function checkList(name: string, value: unknown): void {
-  if (value !== undefined && value !== null && !Array.isArray(value)) throw new TypeError(`${name} is a list`);
-}
-
-function keepEnd(transport: Transport, request: SidecarRequest): void {
-  const ends = unreportedEnds.get(transport) ?? [];
-  ends.push(request);
-  unreportedEnds.set(transport, ends.slice(-MOST_UNREPORTED_ENDS));
-}
-
-/** Returns one ruling for each subject: those that the server did not judge are allowed. */
-function padded(rulings: Judged[], asked: readonly (SidecarCall | SidecarResult)[] | null | undefined): Judged[] {
-  const missing = (asked ?? []).slice(rulings.length);
-  return [
-    ...rulings,
-    ...missing.map(({ tool }): Judged => ({ decision: "allow", would: "allow", tool: toolParts(tool) })),
-  ];
-}
-
-function toolParts(tool: ToolRef): { name: string; server?: string | null } {
-  return typeof tool === "string" ? { name: tool } : tool;
-}
-
-/** Returns a document's name in the server's form: without the ending of its format. */
-export function plainName(name: string): string {
-  return name.toLowerCase().replace(/\.(md|ya?ml)$/, "");
 }
 
 function objectOf(data: string): Record<string, unknown> {

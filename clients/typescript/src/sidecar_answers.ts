@@ -10,6 +10,9 @@ import type {
   RecordedPattern,
   Selection,
   SessionSummary,
+  SidecarCall,
+  SidecarResult,
+  ToolRef,
   Turn,
 } from "./types.js";
 import { isRecord } from "./transport.js";
@@ -97,6 +100,22 @@ export function readAnswer<T extends object>(missing: T, value: unknown, require
     }
   }
   return { ...missing, ...Object.fromEntries(members) };
+}
+
+/** Returns one ruling for each subject: those that the server did not judge are allowed. */
+export function padded(
+  rulings: Judged[],
+  asked: readonly (SidecarCall | SidecarResult)[] | null | undefined,
+): Judged[] {
+  const missing = (asked ?? []).slice(rulings.length);
+  return [
+    ...rulings,
+    ...missing.map(({ tool }): Judged => ({ decision: "allow", would: "allow", tool: toolParts(tool) })),
+  ];
+}
+
+function toolParts(tool: ToolRef): { name: string; server?: string | null } {
+  return typeof tool === "string" ? { name: tool } : tool;
 }
 
 /**

@@ -49,6 +49,17 @@ const LONG = 64 * 1024;
 const MOST_AT_ONCE = 32;
 const healths = new WeakMap<Transport, ServerHealth>();
 
+const MOST_UNREPORTED_ENDS = 100;
+/** Ends of sessions that could not be reported, oldest first; they are reported when the next session is attached. */
+export const unreportedEnds = new WeakMap<Transport, SidecarRequest[]>();
+
+/** Keeps the end of a session that could not be reported. */
+export function keepEnd(transport: Transport, request: SidecarRequest): void {
+  const ends = unreportedEnds.get(transport) ?? [];
+  ends.push(request);
+  unreportedEnds.set(transport, ends.slice(-MOST_UNREPORTED_ENDS));
+}
+
 export class SidecarClient {
   readonly #health: ServerHealth;
   readonly #places = new Semaphore(MOST_AT_ONCE);

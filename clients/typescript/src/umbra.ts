@@ -1,5 +1,6 @@
 /** The client: server, key and identity of the caller, and all that the API offers to programs. */
 
+import { batches } from "./batches.js";
 import { Boundary, type DecideCall, describedTool, type ToolCall, type ToolOptions } from "./boundary.js";
 import { checkFunction, checkMembers, checkObject, describeKind } from "./checks.js";
 import { type CallContext, currentContext, overlaid, withContext } from "./context.js";
@@ -69,9 +70,6 @@ export type OperationRequest<O> = QueryOf<O> &
   BodyOf<O> &
   RequestOptions & { headers?: Record<string, string> };
 
-/** Limits of one request to `POST /v1/events/batch`: number of events, and bytes of JSON, below the server's 2 MiB. */
-const MOST_BATCH = 1_000;
-const MOST_BATCH_BYTES = 1_500_000;
 /** First pause before events that a busy server refused are posted again, in milliseconds. */
 const FIRST_PAUSE_MS = 100;
 /** Longest wait of one request for a verdict, in seconds. */
@@ -577,23 +575,6 @@ export class Umbra {
     if (!isRecord(event)) throw new TypeError(`an event is an object, not ${describeKind(event)}`);
     return toJson({ agent: this.agent, id: randomId(), ...event }) as NewEvent;
   }
-}
-
-/** Groups texts of events into batches within the limits of one request. */
-function* batches(events: readonly string[]): Generator<string[]> {
-  let batch: string[] = [];
-  let bytes = 0;
-  for (const event of events) {
-    // An upper bound without encoding the text: a unit of UTF-16 has three bytes of UTF-8 at most.
-    const size = event.length < 1_000 ? event.length * 3 : new TextEncoder().encode(event).length;
-    if (batch.length === MOST_BATCH || (batch.length > 0 && bytes + size > MOST_BATCH_BYTES)) {
-      yield batch;
-      [batch, bytes] = [[], 0];
-    }
-    batch.push(event);
-    bytes += size + 1;
-  }
-  if (batch.length > 0) yield batch;
 }
 
 function argumentsOf(name: string, given: unknown): object {

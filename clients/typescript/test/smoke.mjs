@@ -42,8 +42,13 @@ await umbra.sidecar({ task: "x", documents: { todo: "# Todo\n" } }, async (s) =>
     break;
   }
 });
-for (const adapter of ["ai", "mastra", "openai-agents"]) {
+for (const [adapter, none] of [["ai", {}], ["mastra", {}], ["openai-agents", []]]) {
   const { guard } = await import(`umbra-shadow/${adapter}`);
-  check(`${adapter} loads without its framework`, Object.keys(guard(umbra, [])).length === 0);
+  check(`${adapter} loads without its framework`, Object.keys(guard(umbra, none)).length === 0);
 }
+const { FakeSidecar } = await import("umbra-shadow/testing");
+const fake = new FakeSidecar({ rules: [(at) => at.calls("send_*") && "block"], logger: { info() {}, warn() {} } });
+await fake.umbra.sidecar({ task: "x" }, async (s) => {
+  check("a rule of a fake blocks", (await s.guard({ call: { tool: "mail.send_email" } })).decision === "block");
+});
 console.log(`${runtime}: all held`);
