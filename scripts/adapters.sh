@@ -67,12 +67,14 @@ for name in "${names[@]}"; do
     environment "$name" || { printf '%s\tinstall\tFAULT\n' "$name" >>"$work/states"; failed=1; continue; }
     (cd "$client/adapters_tests" && PYTHONPATH=$client/src PYTHONWARNINGS=ignore \
         "$cache/$name/bin/python" run.py "$name") >>"$work/states" 2>"$work/$name.log" ||
-        { failed=1; echo "== $name" >&2; cat "$work/$name.log" >&2; printf '%s\tall\tFAULT\n' "$name" >>"$work/states"; }
+        { failed=1; echo "== $name" >&2; cat "$work/$name.log" >&2
+            printf '%s\tall\tFAULT\n' "$name" >>"$work/states"; }
     [[ -z ${TYPES:-} ]] || check_types "$name" "$name" src/umbra_shadow/adapters/*"$name"*.py
 done
 if [[ -n ${TYPES:-} ]]; then
     package=src/umbra_shadow
-    check_types client "${names[0]}" "$package"/{_async,_sync} "$package"/*.py "$package"/adapters/_{boundary,event_queue}.py
+    check_types client "${names[0]}" "$package"/{_async,_sync} "$package"/*.py \
+        "$package"/adapters/_{boundary,event_queue}.py
 fi
 
 python3 - "$work/states" <<'PYTHON'

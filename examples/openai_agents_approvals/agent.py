@@ -1,7 +1,7 @@
 """A support agent of the OpenAI Agents SDK whose large refunds are approved by a person.
 
-The run pauses at a refund above 100 (tools.yaml) until a person answers, here or on the page of the server. Then it goes
-on: an approved refund is made, once, and the model is told of a denied one. The traces are posted as events.
+The run pauses at a refund above 100 (tools.yaml) until a person answers, by a command or on the page of the server.
+Then it goes on: an approved refund is made, once, and the model is told of a denied one. Traces are posted as events.
 
     pip install './clients/python[openai-agents]'
     umbra serve --tools examples/openai_agents_approvals/tools.yaml &

@@ -103,19 +103,23 @@ def langgraph_sidecar() -> bool:
         example.equal("blocked calls did not run", ran, [(tool, "execute") for tool in calls])
         results = example.told()
         reasons = ["Add what you will change to the plan first", "Settings are changed by a person"]
-        example.equal("the model read the reasons", [reason in results for reason in reasons], [True, True])
-        example.equal("and went on", ("invoice.py is changed" in results, said.split("\n")[-2]), (True, example.steps[-1]))
+        example.equal("the reasons reached the model", [reason in results for reason in reasons], [True, True])
+        example.equal("the second edit ran", "invoice.py is changed" in results, True)
+        example.equal("the run went on to its end", said.split("\n")[-2], example.steps[-1])
         (session,) = example.get("sessions?agent=coder")["items"]
-        example.equal("the session has ended well", (session["state"], session["outcome"]), ("closed", "succeeded"))
+        example.equal(
+            "the session is closed, as succeeded", (session["state"], session["outcome"]), ("closed", "succeeded")
+        )
         todo = example.get(f"sessions/{session['id']}/documents/todo")["text"]
-        example.equal("the plan is a document", "- [ ] take the month as it is" in todo, True)
+        example.equal("the document has the plan", "- [ ] take the month as it is" in todo, True)
         (pattern,) = example.get("patterns?agent=coder")["items"]
         tools = [f"{one['server']}.{one['name']}" for one in pattern["tools"]]
-        example.equal("the calls are a pattern", tools, calls)
-        example.equal("which the first run did not know", "<patterns>" in content_text(example.asked[0][0]["content"]), False)
+        example.equal("the calls that ran are a pattern", tools, calls)
+        prompts = [content_text(example.asked[0][0]["content"])]
         example.asked.clear()
         example.run("langgraph_sidecar/agent.py")
-        example.equal("and the second was told", "<patterns>" in content_text(example.asked[0][0]["content"]), True)
+        prompts.append(content_text(example.asked[0][0]["content"]))
+        example.equal("the next run alone is told of it", ["<patterns>" in prompt for prompt in prompts], [False, True])
         return example.is_broken
 
 
@@ -140,16 +144,16 @@ def openai_agents_approvals() -> bool:
             example.equal(f"{answer}: the refund waited", waiting, ["ask"])
             decisions = [one["decision"] for one in example.audit("tool=shop.refund")][before:]
             expected = ["ask", "execute" if answer == "approve" else "block"]
-            example.equal(f"{answer}: and ran by the answer alone", decisions, expected)
-            example.equal(f"{answer}: the model read the result", outcome in example.told(), True)
-            example.equal(f"{answer}: the run has finished", (agent.returncode, said[-2]), (0, example.steps[-1]))
+            example.equal(f"{answer}: the answer decided", decisions, expected)
+            example.equal(f"{answer}: the result reached the model", outcome in example.told(), True)
+            example.equal(f"{answer}: the run went on to its end", (agent.returncode, said[-2]), (0, example.steps[-1]))
         done = [one["outcome"]["result"] for one in example.audit("tool=shop.refund&kind=outcome")]
         example.equal("one refund was made", done, ["refunded 250.00 of p-7"])
         events = example.get("events?agent=support&order=asc")["items"]
         answers = [one["tokens"] for one in events if one.get("output") == example.steps[-1]]
         example.equal("the answers are events, with tokens", answers, [{"input": 100, "output": 10}] * 2)
         told = [one["tool"].get("result") for one in events if (one.get("tool") or {}).get("name") == "refund"]
-        example.equal("a call that waits is none yet", told, ["refunded 250.00 of p-7", None])
+        example.equal("a call that waited is one event", told, ["refunded 250.00 of p-7", None])
         return example.is_broken
 
 
@@ -167,23 +171,29 @@ def findings_pandas() -> bool:
     # What the frames hold, as the last cell's output.
     notebook.cells += [
         nbformat.v4.new_code_cell(f"print({expression})")
-        for expression in ("findings['id'].to_json(orient='values')", "by_fault.reset_index().to_json(orient='records')")
+        for expression in ("findings['id'].to_json()", "by_fault.reset_index().to_json(orient='records')")
     ]
     with checked() as example:
         os.environ.update(example.environment())
         nbclient.NotebookClient(notebook, timeout=120).execute()
-        example.equal("without findings it runs", [one.outputs[-1].text for one in notebook.cells[-2:]], ["[]\n"] * 2)
+        example.equal(
+            "the notebook runs without findings",
+            [one.outputs[-1].text for one in notebook.cells[-2:]],
+            ["{}\n", "[]\n"],
+        )
         with Umbra(example.server.url) as umbra:
             none = umbra.findings.list()
-            example.equal("there are none", list(none), [])
+            assert not list(none)
             umbra.events.post_many(events)
             ids = [one.id for one in itertools.islice(umbra.findings.stream(after=none.resume_cursor), len(events))]
         nbclient.NotebookClient(notebook, timeout=120).execute()
         rows, faults = (json.loads(one.outputs[-1].text) for one in notebook.cells[-2:])
-        example.equal("the frame has the findings of the server", sorted(rows), sorted(ids))
+        example.equal("the frame has the findings of the server", sorted(rows.values()), sorted(ids))
         found = sorted((one["watched_agent"], one["rule"], one["findings"]) for one in faults)
         expected = [("ops", "commands.download_and_run", 1), ("ops", "secrets.aws_access_key", 1)]
-        example.equal("and groups them", found, [*expected, ("writer", "secrets.aws_access_key", 1)])
+        example.equal(
+            "the frame is grouped by agent and rule", found, [*expected, ("writer", "secrets.aws_access_key", 1)]
+        )
         return example.is_broken
 
 
