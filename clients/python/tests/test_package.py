@@ -264,6 +264,19 @@ class LostAnswers(Case):
             )
 
 
+class EarlyAnswers(Case):
+    async def test_refusal_of_a_request_that_was_not_read_is_told(self) -> None:
+        async def refuses_unread(peer: Peer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 413 X\r\nContent-Length: 2\r\n\r\n{}")
+            await writer.drain()
+
+        async with Peer(refuses_unread) as peer:
+            with Umbra(peer.url) as umbra, self.assertRaises(APIError) as large:
+                await asyncio.to_thread(umbra.events.post, {"output": "x" * 16_000_000})
+            self.assertEqual(large.exception.status, 413)
+
+
 class BusyServers(Case):
     async def test_events_that_a_busy_server_refuses_are_posted_again(self) -> None:
         busy = {"index": 0, "spooled": False, "error": {"code": "overloaded", "status": 503, "detail": "busy"}}
