@@ -10,6 +10,8 @@
 # adapters as well, by mypy and pyright, both strict.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# Packages there would not be installed into the environments.
+unset PYTHONPATH
 
 declare -A packages=(
     [langchain]='langchain==1.5.2 langgraph==1.2.24'

@@ -43,7 +43,7 @@ ARGUMENTS = {
     "Sidecar.ensureUpdated": ("within", "a block of must_update"),
     "Sidecar.guard": ("role", "a member of the message"),
     "Sidecar.guardrails": ("ignore", "TypeScript sends the first parameter alone"),
-    "Umbra": ("fetch logger", "transport and logging of Python"),
+    "Umbra": ("fetch logger transport", "transport and logging of Python; TypeScript's transport is internal"),
     "Umbra.callTool": ("agent modes parent_run route run seed server session", "a context, and a member of the tool"),
     "Umbra.context": ("function", "a block"),
     "Umbra.request": ("body query", "typed by the operation"),

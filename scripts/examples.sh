@@ -10,6 +10,8 @@
 # CACHE: a folder that keeps the environments (else target/examples). TYPES=1 checks the examples' types as well.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# Packages there would not be installed into the environments.
+unset PYTHONPATH
 
 declare -A packages=(
     [langgraph_sidecar]='langchain==1.5.2 langgraph==1.2.24 langchain-openai==1.7.4'

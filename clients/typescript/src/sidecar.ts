@@ -651,7 +651,7 @@ export class Sidecar implements AsyncDisposable {
 /** Function that puts guardrails around a tool; `run` applies them to all tools that are called within a function. */
 export interface GuardrailsWrapper {
   <P extends unknown[], R>(body: (...parameters: P) => R | Promise<R>): (...parameters: P) => Promise<R>;
-  /** Applies the guardrails to all tools of `umbra.tool` and `umbra.callTool` that are called within `body`. */
+  /** Applies the guardrails to all tools that are called within `body`. */
   run<R>(body: () => R): R;
 }
 

@@ -27,7 +27,7 @@ from .._client import ClientBase
 from .._json import is_array, is_object, object_in, plain
 from .._terms import present
 from ._boundary import arguments_of
-from ._event_queue import EventQueue
+from ._posting import EventQueue
 
 log = logging.getLogger("umbra_shadow")
 
@@ -90,16 +90,14 @@ class UmbraTracing(TracingProcessor):
     without calls of tools has the trigger ``task_complete``. ``metadata`` is that of the trace, and
     ``metadata["openai_agents"]`` has the ids of trace, span and parent.
 
-    Events are posted in the background, and wait while the server is away, ``max_queue_size`` at most; ``dropped``
-    counts those that were not stored. With ``trace_include_sensitive_data=False`` a trace has no texts, and only the
+    Events are posted in the background. ``most`` wait while the server is away; beyond them the oldest are dropped,
+    which ``dropped`` counts. With ``trace_include_sensitive_data=False`` a trace has no texts, and only the
     names of tools are posted; with ``OPENAI_AGENTS_DISABLE_TRACING=1`` there are no traces, and no events.
     """
 
-    def __init__(self, umbra: ClientBase, *, max_queue_size: int = 2_000) -> None:
-        if not isinstance(umbra, ClientBase):
-            raise TypeError(f"UmbraTracing needs a client, Umbra(...) or AsyncUmbra(...), not {type(umbra).__name__}")
+    def __init__(self, umbra: ClientBase, *, most: int = 1_000) -> None:
+        self._queue = EventQueue(umbra, most)
         self._agent = umbra.agent
-        self._queue = EventQueue(umbra, max_queue_size)
         self._lock = threading.Lock()
         self._traces: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._works: OrderedDict[str, _Work] = OrderedDict()
@@ -107,7 +105,7 @@ class UmbraTracing(TracingProcessor):
 
     @property
     def dropped(self) -> int:
-        """Number of events that were not stored: the queue was full, or the server refused them."""
+        """Number of events that were not stored: too many waited, or the server refused them."""
         return self._queue.dropped
 
     def on_trace_start(self, trace: Trace) -> None:
@@ -161,8 +159,8 @@ class UmbraTracing(TracingProcessor):
         self._queue.flush(_LONGEST_FLUSH)
 
     def shutdown(self, timeout: float | None = None) -> None:
-        """Takes no more events, and waits until the others are posted, ``timeout`` seconds at most (10 unless set)."""
-        self._queue.end(_LONGEST_FLUSH if timeout is None else timeout)
+        """Waits until all events are posted, ``timeout`` seconds at most (10 unless set), and drops the others."""
+        self._queue.close(_LONGEST_FLUSH if timeout is None else timeout)
 
     def _event(self, action: _Action, span: Span[Any], work: _Work, trace: Mapping[str, Any]) -> dict[str, Any]:
         session, triggers = trace.get("group_id"), ["task_complete"] if action.is_final else None
