@@ -71,10 +71,10 @@ for name in "${names[@]}"; do
         "$cache/$name/bin/python" run.py "$name") >>"$work/states" 2>"$work/$name.log" ||
         { failed=1; echo "== $name" >&2; cat "$work/$name.log" >&2
             printf '%s\tall\tFAULT\n' "$name" >>"$work/states"; }
-    [[ -z ${TYPES:-} ]] || check_types "$name" "$name" src/umbra_shadow/adapters/*"$name"*.py
+    [[ -z ${TYPES:-} ]] || check_types "$name" "$name" "$client"/src/umbra_shadow/adapters/*"$name"*.py
 done
 if [[ -n ${TYPES:-} ]]; then
-    package=src/umbra_shadow
+    package=$client/src/umbra_shadow
     check_types client "${names[0]}" "$package"/{_async,_sync} "$package"/*.py \
         "$package"/adapters/_{boundary,event_queue}.py
 fi
