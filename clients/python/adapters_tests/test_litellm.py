@@ -35,14 +35,27 @@ class Model(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        function = {"name": "bash", "arguments": json.dumps(COMMAND)}
+        if self.path.endswith("/responses"):
+            said = [{"type": "output_text", "text": "I list it.", "annotations": []}]
+            output = [
+                {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": said},
+                {"type": "function_call", "id": "f", "call_id": "c", "status": "completed", **function},
+            ]
+            head = {"id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "m"}
+            more = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "error": None, "metadata": {}}
+            usage = {"input_tokens": 5, "output_tokens": 7, "total_tokens": 12}
+            return self.answer(200, json.dumps({**head, **more, "output": output, "usage": usage}))
         text = asked["messages"][-1]["content"]
+        text = text if isinstance(text, str) else text[0]["text"]
         if text.endswith("fail"):
             return self.answer(400, json.dumps({"error": {"message": "the drum is stuck"}}))
-        function = {"name": "bash", "arguments": json.dumps(COMMAND)}
         call: dict[str, Any] = {"id": "call_1", "type": "function", "function": function}
         message: dict[str, Any] = {"role": "assistant", "content": f"Heard: {text}"}
         if text.endswith("install"):
             message |= {"content": None, "tool_calls": [call]}
+        if text.endswith("both"):
+            message["tool_calls"] = [call, {**call, "id": "call_2"}]
         reason = "tool_calls" if "tool_calls" in message else "stop"
         head: dict[str, Any] = {"id": "chatcmpl-1", "created": 1, "model": asked["model"]}
         if not asked.get("stream"):
@@ -151,6 +164,34 @@ class LiteLLM(unittest.IsolatedAsyncioTestCase):
             self.assertEqual((event.tool.name, event.tool.args, event.task), ("bash", COMMAND, "please install"))
             self.assertEqual(event.stop_reason, "tool_calls")
 
+    async def test_text_and_calls(self) -> None:
+        """Tokens and cost are told once, and so is what the model was given."""
+        self.ask(
+            "do both", messages=[*self.messages("do both"), {"role": "tool", "tool_call_id": "c", "content": "both"}]
+        )
+        first, *others = await self.events(3)
+        assert first.tokens is not None
+        self.assertEqual((first.output, first.input, first.tokens.output), ("Heard: both", "both", 7))
+        for event in others:
+            assert event.tool is not None
+            self.assertEqual((event.tool.args, event.task), (COMMAND, "do both"))
+            self.assertEqual((event.output, event.input, event.tokens, event.cost_usd), (None, None, None, None))
+
+    async def test_responses(self) -> None:
+        """The API of responses."""
+        await litellm.aresponses(**self.model, input="list it")
+        said, called = await self.events(2)
+        assert said.tokens is not None and called.tool is not None
+        self.assertEqual((said.output, said.task, said.tokens.input), ("I list it.", "list it", 5))
+        self.assertEqual((called.tool.name, called.tool.args), ("bash", COMMAND))
+
+    async def test_parts(self) -> None:
+        """Of a message with an image only the text is posted."""
+        image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+        self.ask("", messages=[{"role": "user", "content": [{"type": "text", "text": "what is it"}, image]}])
+        (event,) = await self.events(1)
+        self.assertEqual((event.task, event.output), ("what is it", "Heard: what is it"))
+
     async def test_results_of_tools(self) -> None:
         call = {"id": "call_1", "type": "function", "function": {"name": "bash", "arguments": "{}"}}
         old = {"role": "tool", "tool_call_id": "call_0", "content": "of an earlier turn"}
@@ -176,6 +217,16 @@ class LiteLLM(unittest.IsolatedAsyncioTestCase):
         self.ask("one", metadata={"agent": agent})
         (event,) = await self.events(1, agent=agent)
         self.assertEqual((event.output, event.task_id, event.session_id), ("Heard: one", None, None))
+
+    async def test_keys_of_the_proxy(self) -> None:
+        """The alias of a key counts for more than what a request says of itself."""
+        told = {
+            "metadata": {"user_api_key_alias": self.agent, "requester_metadata": {"agent": "other", "task_id": "t-1"}},
+            **{"messages": "hello", "response": "hi", "startTime": 1.8e9, "endTime": 1.8e9 + 1, "status": "success"},
+        }
+        await self.logger.async_log_success_event({"standard_logging_object": told}, None, None, None)
+        (event,) = await self.events(1)
+        self.assertEqual((event.task, event.output, event.task_id, event.duration_ms), ("hello", "hi", "t-1", 1000))
 
     async def test_away(self) -> None:
         """No call waits for a server that is away; its events are posted when it is back."""

@@ -130,7 +130,8 @@ class EventQueue:
                     self._bytes += batch[place][1]
                 self._bound()
                 self._changed.notify_all()
-                self._note(fault)
+            self._note(fault)
+            with self._changed:
                 if fault is None:
                     pause = _FIRST_PAUSE
                 elif self._is_hurried:

@@ -127,8 +127,9 @@ def _events(kwargs: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _origin(kwargs: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
     """Returns agent, task, session, time and metadata of a call."""
     known: Mapping[str, Any] = told.get("metadata") or {}
+    params: Mapping[str, Any] = kwargs.get("litellm_params") or {}
     # In the proxy the metadata of the request, in a program those of the call.
-    given: Mapping[str, Any] = known.get("requester_metadata") or kwargs.get("litellm_params", {}).get("metadata") or {}
+    given: Mapping[str, Any] = known.get("requester_metadata") or params.get("metadata") or {}
     session = given.get("session_id") or told.get("session_id")
     gateway = {
         "name": "litellm",
