@@ -60,7 +60,7 @@ async fn client_follows_decisions_and_reads_the_api() {
 
 #[tokio::test]
 async fn sidecar_follows_rulings_and_its_fake_agrees() {
-    passes(&["test_package.py", "test_calls.py", "test_sidecar.py", "test_fake.py"]).await;
+    passes(&["test_package.py", "test_calls.py", "test_sidecar.py", "test_fake.py", "test_posting.py"]).await;
 }
 
 #[tokio::test]

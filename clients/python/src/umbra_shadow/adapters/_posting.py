@@ -164,7 +164,7 @@ class EventQueue:
             if response.is_temporary:
                 return everything, f"it answered {response.status}: {problem_text(response.body)}"
             if response.status >= 400:
-                raise APIError(response.status, response.body)
+                raise APIError(str(request), response.status, response.body)
             results = parsed(models.BatchResult, response).results
         except NoAnswer as gone:
             return everything, str(gone)
