@@ -38,7 +38,7 @@ def refund(payment: str, amount: float) -> str:
 
 async def answers(umbra: AsyncUmbra, run: str) -> None:
     """Waits until a person has answered each approval that this run waits for."""
-    for asked in await umbra.approvals.list(state="pending", agent=umbra.agent):
+    async for asked in umbra.approvals.list(state="pending", agent=umbra.agent):
         if asked.run == run:
             print(f"{asked.tool} {asked.arguments}: {asked.reason}\n  umbra approvals approve {asked.id}", flush=True)
             answered = await umbra.approvals.wait(asked.id, timeout=600)
