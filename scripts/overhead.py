@@ -93,7 +93,7 @@ async def measure(url: str, rounds: int) -> None:
                         "execute",
                         "allow",
                     ), answer
-                    umbra.flush(60), later.flush(60)
+                    umbra.flush(60), await later.flush(60)
                     if turn >= 0:
                         times[name].append(1_000 * took)
             show(groups, times)
