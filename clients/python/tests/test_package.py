@@ -216,6 +216,8 @@ class OtherServers(unittest.TestCase):
             with self.assertRaisesRegex(kind, words) as fault:
                 self.answering(status, body).status()
             self.assertEqual(fault.exception.status, status if status >= 400 else None)
+        with self.assertRaisesRegex(Unavailable, "findings is no list"):
+            list(self.answering(200, {"hello": "world"}).findings.list())
 
 
 class Deadlines(Case):

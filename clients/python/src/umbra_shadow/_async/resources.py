@@ -12,7 +12,7 @@ import pydantic
 
 from .. import models
 from .._core import log
-from .._json import array_in
+from .._json import is_array
 from .._requests import NoAnswer, Request, Response, path
 from .._resources import (
     FIRST_PAUSE,
@@ -58,7 +58,9 @@ class AsyncListing(Generic[M]):
             size = PAGE if left is None else min(left, MOST_ITEMS)
             asked = {**self._params, "cursor": cursor, "limit": size}
             answer = await self._client._send(Request("GET", self._full, params=asked, repeatable=True))
-            items = array_in(answer.body, "items")
+            items = answer.body.get("items")
+            if not is_array(items):
+                raise Unavailable(f"what answers at {self._client.url} is no server of Umbra: {self._full} is no list")
             self.resume_cursor = answer.body.get("resume_cursor") or self.resume_cursor
             for item in items:
                 yield self._client._parsed(self._kind, item)
