@@ -76,7 +76,7 @@ done
 if [[ -n ${TYPES:-} ]]; then
     package=$client/src/umbra_shadow
     check_types client "${names[0]}" "$package"/{_async,_sync} "$package"/*.py \
-        "$package"/adapters/_{boundary,event_queue}.py
+        "$package"/adapters/_{boundary,posting}.py
 fi
 
 python3 - "$work/states" <<'PYTHON'

@@ -6,7 +6,7 @@ import os
 import ssl
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import closing, contextmanager, suppress
 from typing import Any
 
@@ -93,7 +93,7 @@ _current = threading.local()
 
 
 @contextmanager
-def _deadline(seconds: float) -> Iterator[None]:
+def _deadline(seconds: float) -> Generator[None]:
     """Ends every read and write of this thread within ``seconds``: the timeouts of httpx are those of single ones."""
     _current.until = time.monotonic() + seconds
     try:

@@ -13,7 +13,7 @@ from typing import Any
 from .. import models
 from .._client import ClientBase
 from .._core import LAST_WORDS, log
-from .._json import encoded, plain
+from .._json import encoded, is_array, is_object, plain
 from .._requests import ATTEMPT, NoAnswer, Request, parsed, path
 from .._resources import event_of
 from ..errors import APIError, problem_text
@@ -168,7 +168,8 @@ class EventQueue:
             results = parsed(models.BatchResult, response).results
         except NoAnswer as gone:
             return everything, str(gone)
-        busy, fault = [], None
+        busy: list[int] = []
+        fault: str | None = None
         for item in results:
             if item.error is None:
                 continue
@@ -214,9 +215,9 @@ def _shortened(value: Any, longest: int) -> Any:
     if isinstance(value, str) and len(value) > longest:
         half = longest // 2
         return f"{value[:half]}\n[{len(value) - 2 * half} characters are left out here]\n{value[-half:]}"
-    if isinstance(value, dict):
+    if is_object(value):
         return {name: _shortened(item, longest) for name, item in value.items()}
-    return [_shortened(item, longest) for item in value] if isinstance(value, list) else value
+    return [_shortened(item, longest) for item in value] if is_array(value) else value
 
 
 _queues: weakref.WeakSet[EventQueue] = weakref.WeakSet()

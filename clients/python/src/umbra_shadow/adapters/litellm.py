@@ -22,6 +22,7 @@ from litellm.integrations.custom_logger import CustomLogger
 
 from .._client import ClientBase
 from .._core import LAST_WORDS
+from .._json import array_in, is_array, is_mapping
 from .._sync.client import Umbra
 from ._posting import EventQueue
 
@@ -47,7 +48,7 @@ class UmbraLogger(CustomLogger):
     """
 
     def __init__(self, umbra: ClientBase, *, most: int = 1_000) -> None:
-        super().__init__()
+        super().__init__()  # pyright: ignore[reportUnknownMemberType]  # LiteLLM gives its parameters no types.
         self._queue = EventQueue(umbra, most)
 
     @property
@@ -103,8 +104,8 @@ def _events(kwargs: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     told: Mapping[str, Any] | None = kwargs.get("standard_logging_object")
     if told is None:
         return
-    messages = told.get("messages")
-    messages = messages if isinstance(messages, list) else [{"role": "user", "content": messages}]
+    messages: Any = told.get("messages")
+    messages = messages if is_array(messages) else [{"role": "user", "content": messages}]
     shared = _origin(kwargs, told) | {"task": _task(messages), "input": _results(messages)}
     first = {
         "cost_usd": told.get("response_cost") or None,
@@ -168,16 +169,17 @@ def _results(messages: list[Any]) -> str | None:
             break
         if message.get("role") in ("tool", "function"):
             found.append(_text(message.get("content")) or "")
-        elif isinstance(message.get("content"), list):
+        else:
             # Results in the form of Anthropic are parts of the user's message.
-            parts = [one for one in message["content"] if isinstance(one, Mapping) and one.get("type") == "tool_result"]
+            content = array_in(message, "content")
+            parts = [one for one in content if is_mapping(one) and one.get("type") == "tool_result"]
             found += [_text(part.get("content")) or "" for part in reversed(parts)]
     return "\n".join(reversed(found)) or None
 
 
 def _text(content: Any) -> str | None:
     """Returns the text of a message: a text, or parts of which some are texts."""
-    if isinstance(content, list):
+    if is_array(content):
         texts = [one if isinstance(one, str) else one.get("text") for one in content]
         return "\n".join(text for text in texts if isinstance(text, str)) or None
     return content if content is None or isinstance(content, str) else json.dumps(content, default=str)
@@ -190,14 +192,16 @@ def _answer(response: Any) -> tuple[str | None, list[dict[str, Any]], str | None
     """
     if isinstance(response, str):
         return response, [], None
-    body: Mapping[str, Any] = response if isinstance(response, Mapping) else {}
-    if isinstance(body.get("choices"), list):
+    body: Mapping[str, Any] = response if is_mapping(response) else {}
+    texts: list[str | None]
+    asked: list[dict[str, Any]]
+    if is_array(body.get("choices")):
         messages = [choice.get("message") or {"content": choice.get("text")} for choice in body["choices"]]
         reason = next((choice.get("finish_reason") for choice in body["choices"]), None)
         texts = [_text(message.get("content")) for message in messages]
         asked = [call for message in messages for call in message.get("tool_calls") or ()]
         asked += [{"function": message["function_call"]} for message in messages if message.get("function_call")]
-    elif isinstance(items := body.get("output", body.get("content")), list):
+    elif is_array(items := body.get("output", body.get("content"))):
         # The API of responses of OpenAI, and of messages of Anthropic.
         texts = [_text(item.get("content")) if item.get("type") == "message" else item.get("text") for item in items]
         asked = [item for item in items if item.get("type") in ("function_call", "tool_use")]
