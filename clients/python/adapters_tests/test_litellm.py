@@ -5,6 +5,8 @@ import http.server
 import json
 import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 import unittest
@@ -263,6 +265,21 @@ class LiteLLM(unittest.IsolatedAsyncioTestCase):
             self.assertLess(time.monotonic() - before, PATIENT / 2)
             # One or two are with the server, and two wait.
             await self.until(lambda: logger.dropped >= 6)
+
+    async def test_exit(self) -> None:
+        """A program that ends with its call: LiteLLM calls back when no thread can be started any more."""
+        program = """if True:
+            import asyncio, json, sys, litellm
+            from umbra_shadow import Umbra
+            from umbra_shadow.adapters.litellm import UmbraLogger
+            litellm.callbacks = [UmbraLogger(Umbra(sys.argv[1], agent=sys.argv[2]))]
+            asyncio.run(litellm.acompletion(**json.loads(sys.argv[3])))
+        """
+        call = json.dumps({**self.model, "messages": self.messages("one")})
+        command = [sys.executable, "-c", program, stories.SERVER.url, self.agent, call]
+        await asyncio.to_thread(subprocess.run, command, timeout=3 * PATIENT, check=True)
+        (event,) = await self.events(1)
+        self.assertEqual(event.output, "Heard: one")
 
     async def test_unknown_forms(self) -> None:
         """A form that a newer LiteLLM may have disturbs no call, is counted, and told once."""

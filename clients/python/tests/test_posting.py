@@ -3,6 +3,9 @@
 import contextlib
 import json
 import os
+import socket
+import subprocess
+import sys
 import threading
 import time
 import unittest
@@ -179,6 +182,31 @@ class Queue(unittest.TestCase):
             go.set()
             self.assertTrue(queue.flush(PATIENT))
         self.assertEqual(sorted(map(str, self.outputs())), ["of the child", "of the parent", "of the parent too"])
+
+    def test_events_of_the_exit_are_posted(self) -> None:
+        """Frameworks may call back after the queue was flushed, and when no thread can be started any more."""
+        program = """if True:
+            import atexit, sys
+            late = []
+            atexit.register(lambda: [late[0].put({"output": f"late {number}"}) for number in range(int(sys.argv[4]))])
+            from umbra_shadow import Umbra
+            from umbra_shadow.adapters._posting import EventQueue
+            late.append(EventQueue(Umbra(sys.argv[1], agent=sys.argv[2])))
+            if sys.argv[3] == "early":
+                late[0].put({"output": "early"})
+        """
+        for begins in ("early", "late"):
+            self.agent = f"desk-{uuid.uuid4().hex[:8]}"
+            command = [sys.executable, "-c", program, support.URL, self.agent, begins, "2"]
+            done = subprocess.run(command, timeout=PATIENT, capture_output=True, check=True)
+            self.assertEqual(done.stderr, b"")
+            early = ["early"] if begins == "early" else []
+            self.assertEqual(self.outputs(), [*early, "late 0", "late 1"])
+        # A server that answers nothing delays the exit once.
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            command[3:] = [f"http://127.0.0.1:{listener.getsockname()[1]}", self.agent, "late", "20"]
+            done = subprocess.run(command, timeout=PATIENT, capture_output=True, check=True)
+        self.assertEqual(done.stderr.count(b"no event reaches"), 1, done.stderr)
 
     def test_close_drops_what_waits(self) -> None:
         queue = self.queue(self.client("http://127.0.0.1:9"))

@@ -62,11 +62,17 @@ class EventQueue:
         self._is_hurried = self._is_away = self._has_refused = False
 
     def put(self, event: Mapping[str, Any]) -> None:
-        """Adds an event, with the members of ``models.NewEvent``. Does not wait for the server, and raises nothing."""
+        """Adds an event, with the members of ``models.NewEvent``. Raises nothing, and does not wait for the server.
+
+        At the exit of the program it waits, 2 seconds at most.
+        """
         try:
             sized = _fitted(plain(event_of(event, self._core.config.here().agent or "")))
         except Exception as error:
             self.drop(1, f"it cannot be written as JSON: {error}")
+            return
+        if not threading.main_thread().is_alive():
+            self._post_last(sized[0])
             return
         with self._changed:
             self._waiting.append(sized)
@@ -112,15 +118,19 @@ class EventQueue:
             poster.join(timeout)
         return is_posted
 
+    def _post_last(self, event: dict[str, Any]) -> None:
+        """Posts an event of a program that ends, in which no thread can be started: frameworks call back at exit."""
+        if self._is_away:
+            self.dropped += 1
+            return
+        left, fault = self._tried([event], LAST_WORDS)
+        self._note(fault)
+        self.dropped += len(left)
+
     def _post_all(self) -> None:
         me, pause = threading.current_thread(), _FIRST_PAUSE
         while batch := self._next(me):
-            try:
-                left, fault = self._post([event for event, _ in batch])
-            except Exception as error:
-                # No fault may end the thread.
-                left, fault = [], None
-                self.drop(len(batch), f"{type(error).__name__}: {error}")
+            left, fault = self._tried([event for event, _ in batch], ATTEMPT)
             with self._changed:
                 if self._poster is not me:
                     return
@@ -155,12 +165,20 @@ class EventQueue:
             self._posting = len(batch)
             return batch
 
-    def _post(self, events: list[dict[str, Any]]) -> tuple[list[int], str | None]:
-        """Posts a batch. Returns the places of the events that are to be posted again, and why."""
+    def _tried(self, events: list[dict[str, Any]], seconds: float) -> tuple[list[int], str | None]:
+        """Posts a batch as :meth:`_post` does. Raises nothing: no fault may end the thread, or reach a callback."""
+        try:
+            return self._post(events, seconds)
+        except Exception as error:
+            self.drop(len(events), f"{type(error).__name__}: {error}")
+            return [], None
+
+    def _post(self, events: list[dict[str, Any]], seconds: float) -> tuple[list[int], str | None]:
+        """Posts a batch within ``seconds``. Returns the places of the events that are to be posted again, and why."""
         everything = list(range(len(events)))
         request = Request("POST", path("events", "batch"), {"events": events}, repeatable=True)
         try:
-            response = self._core.sync_client()._http.request(request, ATTEMPT)
+            response = self._core.sync_client()._http.request(request, seconds)
             if response.is_temporary:
                 return everything, f"it answered {response.status}: {problem_text(response.body)}"
             if response.status >= 400:
