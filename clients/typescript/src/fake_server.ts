@@ -43,9 +43,10 @@ export type FakeStep =
   | "note"
   | "close"
   | "decide"
-  | "outcome";
+  | "outcome"
+  | "event";
 
-/** Recorded request. */
+/** Recorded request; an event of a batch is one of its own. */
 export interface FakeRequest {
   /** Step that the request is of. */
   step: FakeStep;
@@ -91,6 +92,8 @@ interface StepBody extends Omit<SessionAttachment, "modes" | "tools">, Pick<Sele
   edits?: DocumentEdit[];
   outcome?: SessionOutcome | null;
   call_id?: string;
+  id?: string;
+  events?: StepBody[];
   declared_effect?: string;
 }
 
@@ -109,6 +112,8 @@ const STEPS: Record<string, FakeStep> = {
   close: "close",
   decide: "decide",
   outcome: "outcome",
+  events: "event",
+  batch: "event",
 };
 /** Steps that the stream of a session tells. */
 const TOLD: readonly string[] = ["turn", "message", "guard", "close"];
@@ -160,7 +165,9 @@ export class FakeServer extends Transport {
     }
     const body = (request.body === undefined ? {} : JSON.parse(request.body)) as StepBody;
     const named = step === "document" ? { name: plainName(path[3] ?? ""), method } : {};
-    if (step !== undefined) this.requests.push({ step, body: { ...named, ...body } });
+    for (const one of body.events ?? [body]) {
+      if (step !== undefined) this.requests.push({ step, body: { ...named, ...one } });
+    }
     if (this.isAway) throw new Unavailable(`${this.url} did not answer: it is away`);
     try {
       const answer =
@@ -213,6 +220,7 @@ export class FakeServer extends Transport {
       close: () => this.#close(session, body.outcome ?? undefined),
       decide: () => decisionOf(body),
       outcome: () => ({}),
+      event: () => (body.events ? acceptedAll(body.events) : accepted(body)),
     };
     const answer = { ...answers[step](), ...scripted };
     if (id !== undefined && TOLD.includes(step)) {
@@ -484,6 +492,15 @@ function checkOneOf(pointer: string, known: readonly string[], value: unknown): 
 function move({ state }: FakeSession, { route, modes }: StepBody): void {
   if (route != null) state.route = route;
   if (modes != null) state.modes = modes;
+}
+
+function accepted({ id = "" }: StepBody): object {
+  return { id, received_at: TIME, durability: "committed", triggers: [], dispositions: [] };
+}
+
+function acceptedAll(events: readonly StepBody[]): object {
+  const results = events.map(({ id }, index) => ({ index, id, dispositions: [] }));
+  return { accepted: events.length, replayed: 0, rejected: 0, results };
 }
 
 function decisionOf({ call_id = "", declared_effect }: StepBody): object {

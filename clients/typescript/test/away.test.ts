@@ -91,22 +91,29 @@ test("a server that accepts and never answers costs three deadlines, and no more
 
 test("a frozen server costs a deadline, and its rules hold again when it is back", async () => {
   const umbra = server.client({ agent: unique("coder") });
-  const s = await umbra.sidecar({ documents: { todo: TODO } }, { deadlineMs: 1_000 });
-  assert.equal((await s.guard({ call: DROP })).decision, "block");
-  const todo = await s.document("todo");
-  server.freeze();
+  const s = await umbra.sidecar({ documents: { todo: TODO } });
+  // The same session, with a short deadline; a busy server may be late as well.
+  const hurried = await umbra.sidecar({}, { id: s.id ?? "", deadlineMs: 300 });
+  const todo = await until("the document", async () => {
+    const document = await hurried.document("todo");
+    return document.degraded ? undefined : document;
+  });
+  await server.freeze();
   try {
     const began = performance.now();
-    const held = await s.turn({ planned_calls: [DROP] });
+    const held = await hurried.turn({ planned_calls: [DROP] });
     assert.ok(held.degraded && performance.now() - began < 10_000);
     await todo.edit({ op: "append_text", text: "x" });
     assert.deepEqual([todo.text, todo.degraded], [TODO, true]);
   } finally {
     server.thaw();
   }
-  await until("an answer", async () => ((await s.guard({ call: DROP })).degraded ? undefined : true));
-  assert.equal((await s.guard({ call: DROP })).decision, "block");
-  assert.equal((await todo.edit({ op: "append_text", text: "x" })).stored, true);
+  const guarded = await until("an answer", async () => {
+    const answer = await hurried.guard({ call: DROP });
+    return answer.degraded ? undefined : answer;
+  });
+  assert.equal(guarded.decision, "block");
+  assert.equal((await (await s.document("todo")).edit({ op: "append_text", text: "x" })).stored, true);
   assert.equal((await s.close()).degraded, false);
 });
 
@@ -230,7 +237,7 @@ test("neither number nor a busy program leads past a rule", async () => {
   const umbra = server.client({ agent: unique("coder") });
   await using s = await umbra.sidecar({}, { deadlineMs: 1_000 });
   const drop = s.guardrails("enforce", { server: "db", name: "drop_table" })((_: object) => assert.fail("it ran"));
-  const calls = Promise.allSettled(Array.from({ length: 100 }, (_, n) => drop({ table: String(n) })));
+  const calls = Promise.allSettled(Array.from({ length: 40 }, (_, n) => drop({ table: String(n) })));
   for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve));
   const end = performance.now() + 1_500;
   while (performance.now() < end);

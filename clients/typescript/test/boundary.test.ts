@@ -301,22 +301,27 @@ test("without a server, declared reads run and nothing else does", async () => {
 
 test("a tool that the server has called no read does not run while the server is frozen", async () => {
   const agent = unique("frozen");
-  const umbra = server.client({ agent, decisionTimeoutMs: 1_500 });
+  // Only the questions to a frozen server are to be late.
+  const umbra = server.client({ agent, decisionTimeoutMs: 300 });
   const refund = umbra.tool(
     { name: "refund", server: "shop", effect: "read" },
     (_: { payment: string; amount: number }) => assert.fail("it ran"),
   );
   const getRefund = umbra.tool({ name: "get_refund", server: "shop", effect: "read" }, ({ id }: { id: string }) => id);
-  await assert.rejects(refund({ payment: "p", amount: 500 }), ApprovalRequired);
-  assert.equal(await getRefund({ id: "a" }), "a");
-  assert.equal(await umbra.flush(PATIENT_MS), true);
-  server.freeze();
+  for (const [name, given, answer] of [
+    ["refund", { payment: "p", amount: 500 }, "ask"],
+    ["get_refund", { id: "a" }, "execute"],
+  ] as const) {
+    const call = { tool: { server: "shop", name }, arguments: given };
+    assert.equal((await umbra.decide(call, { timeoutMs: PATIENT_MS })).decision, answer);
+  }
+  await server.freeze();
   try {
     const began = performance.now();
     await assert.rejects(refund({ payment: "p", amount: 20 }), (error) => {
       return (
         error instanceof Blocked &&
-        /within 1500 ms; it is declared a read, but the server has said that it is none/.test(error.detail)
+        /within 300 ms; it is declared a read, but the server has said that it is none/.test(error.detail)
       );
     });
     assert.ok(performance.now() - began < 10_000);
@@ -377,12 +382,12 @@ test("a cancelled question is no call", async () => {
 test("a program that computes for long does not lose an answer that has come", async () => {
   const umbra = server.client({ agent: unique("busy"), decisionTimeoutMs: 1_000 });
   const { refund } = shop(umbra);
-  const call = refund({ payment: "p", amount: 5_000 });
+  const refused = assert.rejects(refund({ payment: "p", amount: 5_000 }), isBlocked("policy"));
   // The question must be on its way before the event loop is held up.
   for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve));
   const end = performance.now() + 1_500;
   while (performance.now() < end);
-  await assert.rejects(call, isBlocked("policy"));
+  await refused;
 });
 
 test("arguments and results of any form reach their rules and their caller", async () => {

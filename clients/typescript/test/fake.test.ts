@@ -529,6 +529,23 @@ test("each call of the boundary runs, unless its answer is scripted", async () =
   assert.deepEqual([asked?.["arguments"], asked?.["declared_effect"]], [{ amount: 1 }, "destructive"]);
 });
 
+test("events are accepted, and recorded", async () => {
+  const fake = new FakeSidecar({ agent: "writer", logger: quiet });
+  const { id } = await fake.umbra.events.post({ output: "one" });
+  const { accepted, results } = await fake.umbra.events.postMany([{ output: "two" }, { id: "e-3", output: "three" }]);
+  assert.deepEqual([accepted, results.map((one) => one.index), results[1]?.id], [2, [0, 1], "e-3"]);
+  const asked = fake.asked("event");
+  assert.deepEqual(
+    asked.map((one) => [one["agent"], one["output"]]),
+    [
+      ["writer", "one"],
+      ["writer", "two"],
+      ["writer", "three"],
+    ],
+  );
+  assert.equal(asked[0]?.["id"], id);
+});
+
 test("a mistake of a test is told, whatever the agent catches", async () => {
   for (const [verdict, text] of [
     ["deny", /the rule wrong returns allow, warn or block, .* not "deny"/],
@@ -546,7 +563,7 @@ test("a mistake of a test is told, whatever the agent catches", async () => {
   const s = await new FakeSidecar({ rules: [asserts], logger: quiet }).umbra.sidecar();
   await assert.rejects(s.turn(), assert.AssertionError);
   const { umbra } = new FakeSidecar({ logger: quiet });
-  await assert.rejects(umbra.events.post({ output: "x" }), /does not answer POST \/v1\/events: test this part with a/);
+  await assert.rejects(umbra.runs.end("r", { reason: "x" }), /does not answer POST \/v1\/runs\/r\/end: test this part/);
   await assert.rejects(umbra.findings.list().all(), /does not answer GET/);
   await assert.rejects(umbra.findings.stream()[Symbol.asyncIterator]().next(), /does not answer GET/);
   await using other = await umbra.sidecar({ documents: { todo: TODO } });

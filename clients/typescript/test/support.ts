@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { createServer, connect, type AddressInfo, type Socket, type Server as NetServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -93,9 +93,13 @@ export class Server {
     await end;
   }
 
-  /** Stops the server's process in its tracks; its sockets stay open. */
-  freeze(): void {
+  /** Stops the server's process in its tracks; its sockets stay open. Returns once all its threads stand still. */
+  async freeze(): Promise<void> {
     this.process.kill("SIGSTOP");
+    const threads = `/proc/${this.process.pid}/task`;
+    if (!existsSync(threads)) return;
+    const isStopped = (thread: string) => / T /.test(readFileSync(join(threads, thread, "stat"), "utf8"));
+    await until("a stopped server", () => (readdirSync(threads).every(isStopped) ? true : undefined));
   }
 
   thaw(): void {
