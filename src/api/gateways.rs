@@ -51,6 +51,16 @@ pub struct LiteLlmRequest {
     additional_provider_specific_params: Option<Map<String, Value>>,
 }
 
+/// Settings of the guardrail in LiteLLM's configuration. A misspelt one is refused: it must not leave credentials unmasked.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct LiteLlmSettings {
+    /// Name of the agent.
+    agent: Option<String>,
+    /// True if credentials are replaced by markers.
+    mask_secrets: Option<bool>,
+}
+
 /// Answer to LiteLLM.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LiteLlmRuling)]
@@ -93,10 +103,17 @@ pub async fn post_litellm(
         "request" => false,
         _ => return Err(fault("/input_type", "expected request or response")),
     };
-    let settings = additional_provider_specific_params.unwrap_or_default();
-    let named = [settings.get("agent"), request_data.get("user_api_key_alias")].into_iter().flatten();
-    let agent = named.filter_map(Value::as_str).find(|name| !name.is_empty()).unwrap_or("litellm");
-    let calls = tool_calls.unwrap_or_default();
+    let settings = Value::Object(additional_provider_specific_params.unwrap_or_default());
+    let settings: LiteLlmSettings = serde_json::from_value(settings).map_err(|error| {
+        fault(
+            "/additional_provider_specific_params",
+            format!("{error}; agent is a text and mask_secrets true or false"),
+        )
+    })?;
+    let named = [settings.agent.as_deref(), request_data.get("user_api_key_alias").and_then(Value::as_str)];
+    let agent = named.into_iter().flatten().find(|name| !name.is_empty()).unwrap_or("litellm");
+    let told = tool_calls.unwrap_or_default();
+    let calls: Vec<NamedCall> = told.iter().filter_map(call_of).collect();
     let exchange = Exchange {
         gateway: "litellm",
         agent: agent_name(&caller, agent)?,
@@ -105,8 +122,9 @@ pub async fn post_litellm(
         is_answer,
         prompt: structured_messages.unwrap_or_default().iter().rev().find_map(user_text),
         texts: texts.unwrap_or_default(),
-        calls: calls.iter().filter_map(call_of).collect(),
-        masks: settings.get("mask_secrets") == Some(&Value::Bool(true)),
+        unreadable_calls: told.len() - calls.len(),
+        calls,
+        masks: settings.mask_secrets.unwrap_or(false),
     };
     let (action, blocked_reason, texts) = match judge(&api, &caller, asked, exchange).await? {
         ExchangeRuling::Pass => ("NONE", None, None),
@@ -280,7 +298,7 @@ fn agent_name(caller: &Caller, name: &str) -> Result<String, Problem> {
     Ok(name.to_owned())
 }
 
-fn fault(pointer: &'static str, detail: &'static str) -> Problem {
+fn fault(pointer: &'static str, detail: impl Into<String>) -> Problem {
     Problem::invalid_request("the request has invalid values; errors lists them").at(pointer, "value", detail)
 }
 
@@ -297,16 +315,33 @@ fn user_text(message: &Value) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Reads a call of a tool in the form of OpenAI. Arguments that are no object are judged as a text: an agent may read more
-/// into them than this does.
+/// Reads a call of a tool in the forms of Chat Completions (functions and custom tools), Responses and Anthropic.
 fn call_of(call: &Value) -> Option<NamedCall> {
-    let function = &call["function"];
-    let name = function["name"].as_str().filter(|name| !name.is_empty())?;
-    let as_text = |told: &Value| Map::from_iter([("arguments".to_owned(), told.clone())]);
-    let arguments = match &function["arguments"] {
+    let inner = [&call["function"], &call["custom"]].into_iter().find(|inner| inner.is_object()).unwrap_or(call);
+    let name = inner["name"].as_str().filter(|name| !name.is_empty())?;
+    let told = [&inner["arguments"], &inner["input"]].into_iter().find(|told| !told.is_null()).unwrap_or(&Value::Null);
+    Some(NamedCall { tool: ToolName { server: None, name: name.to_owned() }, arguments: arguments_of(told) })
+}
+
+/// Reads arguments: an object, or its text. Text that is no JSON, or goes on behind it, is judged as a text too: an agent
+/// may read more into it than this does.
+fn arguments_of(told: &Value) -> Map<String, Value> {
+    match told {
         Value::Null => Map::new(),
         Value::Object(members) => members.clone(),
-        told => told.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(|| as_text(told)),
-    };
-    Some(NamedCall { tool: ToolName { server: None, name: name.to_owned() }, arguments })
+        Value::String(text) if text.trim().is_empty() => Map::new(),
+        Value::String(text) => {
+            if let Ok(whole) = serde_json::from_str::<Value>(text) {
+                return arguments_of(&whole);
+            }
+            let first = serde_json::Deserializer::from_str(text).into_iter::<Value>().next();
+            let mut members = match first {
+                Some(Ok(Value::Object(members))) => members,
+                _ => Map::new(),
+            };
+            members.insert("arguments".to_owned(), told.clone());
+            members
+        }
+        other => Map::from_iter([("arguments".to_owned(), other.clone())]),
+    }
 }

@@ -41,6 +41,8 @@ pub struct Exchange {
     pub texts: Vec<String>,
     /// Calls of tools that the model asks for.
     pub calls: Vec<NamedCall>,
+    /// Number of calls in a form that is not known here.
+    pub unreadable_calls: usize,
     /// True if credentials in the texts are replaced by markers.
     pub masks: bool,
 }
@@ -69,8 +71,11 @@ impl Gateways {
     ) -> Result<ExchangeRuling, AcceptError> {
         let blocked = self.reason_to_block(asked, &exchange).await;
         if exchange.is_answer {
+            // A streamed answer is asked about several times under one id, with texts that grow: its first event stands
+            // for those that pass, and one that is blocked is an event of its own.
+            let fate = if blocked.is_some() { "blocked" } else { "passed" };
             for (part, event) in events_of(&exchange, blocked.as_deref()) {
-                let key = exchange.id.as_ref().map(|id| format!("gateway/{}/{id}/{part}", exchange.gateway));
+                let key = exchange.id.as_ref().map(|id| format!("gateway/{}/{id}/{fate}/{part}", exchange.gateway));
                 self.events.accept(Incoming { event, key, digest_input: Vec::new() }, origin).await?;
             }
         }
@@ -88,9 +93,16 @@ impl Gateways {
         Ok(ExchangeRuling::Pass)
     }
 
-    /// Returns why an answer is blocked. Rules are about what agents say and do, so that requests pass.
+    /// Returns why an answer is blocked. Rules are about what agents say and do, so that requests pass, with the calls in
+    /// their history.
     async fn reason_to_block(&self, asked: Instant, exchange: &Exchange) -> Option<String> {
-        let texts = exchange.texts.iter().filter(|text| exchange.is_answer && !text.trim().is_empty());
+        if !exchange.is_answer {
+            return None;
+        }
+        if exchange.unreadable_calls > 0 {
+            return Some("Umbra could not read a call of a tool in it".to_owned());
+        }
+        let texts = exchange.texts.iter().filter(|text| !text.trim().is_empty());
         let messages = texts.map(|text| GuardSubject::Message { role: "assistant".to_owned(), content: text.clone() });
         for subject in messages.chain(exchange.calls.iter().cloned().map(GuardSubject::Call)) {
             if let GuardSubject::Call(NamedCall { tool, arguments }) = &subject
@@ -146,7 +158,9 @@ fn events_of(exchange: &Exchange, blocked: Option<&str>) -> Vec<(String, Event)>
             args: Value::Object(call.arguments.clone()),
             ..ToolCall::default()
         };
-        (format!("call{number}"), Event { tool: Some(tool), ..bare.clone() })
+        // The calls of a streamed answer may be told one by one, each as the first.
+        let digest = blake3::hash(tool.args.to_string().as_bytes()).to_hex();
+        (format!("call{number}/{}/{digest}", tool.name), Event { tool: Some(tool), ..bare.clone() })
     });
     output.into_iter().chain(calls).collect()
 }
