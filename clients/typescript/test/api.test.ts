@@ -324,6 +324,15 @@ test("each bad input gets an error that says what to do", async () => {
   }
 });
 
+test("a key's file that cannot be read is told", () => {
+  process.env["UMBRA_API_KEY_FILE"] = "/no/such/file";
+  try {
+    assert.throws(() => new Umbra(), /UMBRA_API_KEY_FILE cannot be read: .*ENOENT/);
+  } finally {
+    delete process.env["UMBRA_API_KEY_FILE"];
+  }
+});
+
 test("a parameter of the wrong kind is told, and not dropped", async () => {
   const umbra: any = server.client();
   const s: any = await umbra.sidecar();
