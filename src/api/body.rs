@@ -138,7 +138,7 @@ fn in_words_of_json(message: &str) -> String {
     }
     let Some((found, expected)) = message.split_once(", expected ") else { return message.to_owned() };
     let expected = match expected.split_whitespace().collect::<Vec<_>>().as_slice() {
-        ["struct", ..] => "an object",
+        ["struct", ..] | ["internally", "tagged", ..] => "an object",
         ["enum", _] => "a string",
         ["usize" | "u8" | "u16" | "u32" | "u64"] => "a whole number that is not negative",
         ["i8" | "i16" | "i32" | "i64"] => "a whole number",

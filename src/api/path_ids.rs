@@ -58,7 +58,7 @@ macro_rules! addressed {
     ($($id:ident $word:literal $how:literal;)*) => {
         $(impl Addressed for $id {
             fn unknown() -> Problem {
-                Problem::not_found(concat!("", $word, "; ", $how))
+                Problem::not_found(concat!($word, " not found; ", $how))
             }
         })*
     };
@@ -79,19 +79,19 @@ macro_rules! kept {
 }
 
 kept! {
-    EventId "event" " not found; ids look like evt_ and 32 hex digits"
+    EventId "event" "ids look like evt_ and 32 hex digits"
         RetentionKind::Event, "retention.events_days";
-    ReviewId "review" " not found; ids look like rev_ and 32 hex digits"
+    ReviewId "review" "ids look like rev_ and 32 hex digits"
         RetentionKind::Review, "retention.reviews_days";
-    FindingId "finding" " not found; ids look like fnd_ and 32 hex digits"
+    FindingId "finding" "ids look like fnd_ and 32 hex digits"
         RetentionKind::Review, "retention.reviews_days";
 }
 
 addressed! {
-    DeliveryId "dead letter" " not found; ids look like whd_ and 32 hex digits";
-    BacktestId "backtest" " not found; GET /v1/backtests lists them";
-    KeyId "key" " not found; GET /v1/admin/keys lists them";
-    ApprovalId "approval" " not found; a decision `ask` gives its id";
+    DeliveryId "dead letter" "ids look like whd_ and 32 hex digits";
+    BacktestId "backtest" "GET /v1/backtests lists them";
+    KeyId "key" "GET /v1/admin/keys lists them";
+    ApprovalId "approval" "a decision `ask` gives its id";
 }
 
 /// Returns the problem of an event without a row: unknown or too old, waiting in the spool of this server, or a repeat

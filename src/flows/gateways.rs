@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::{
     flows::{
         events::{AcceptError, Events, Origin},
-        hooks::Flagging,
+        hooks::{Flagging, bounded, shown},
         sessions::Sidecar,
     },
     ingest::{GuardRequest, GuardSubject, Incoming, NamedCall},
@@ -146,18 +146,15 @@ fn events_of(exchange: &Exchange, blocked: Option<&str>) -> Vec<(String, Event)>
         agent: exchange.agent.clone(),
         task_id: exchange.session.clone(),
         session_id: exchange.session.clone(),
-        task: exchange.prompt.clone(),
+        task: exchange.prompt.as_deref().map(shown),
         metadata: Map::from_iter([("gateway".to_owned(), Value::Object(gateway))]),
         ..Event::default()
     };
     let said = exchange.texts.join("\n");
-    let output = (!said.trim().is_empty()).then(|| ("output".to_owned(), Event { output: Some(said), ..bare.clone() }));
+    let output =
+        (!said.trim().is_empty()).then(|| ("output".to_owned(), Event { output: Some(shown(&said)), ..bare.clone() }));
     let calls = exchange.calls.iter().enumerate().map(|(number, call)| {
-        let tool = ToolCall {
-            name: call.tool.to_string(),
-            args: Value::Object(call.arguments.clone()),
-            ..ToolCall::default()
-        };
+        let tool = ToolCall { name: call.tool.to_string(), args: bounded(&call.arguments), ..ToolCall::default() };
         // The calls of a streamed answer may be told one by one, each as the first.
         let digest = blake3::hash(tool.args.to_string().as_bytes()).to_hex();
         (format!("call{number}/{}/{digest}", tool.name), Event { tool: Some(tool), ..bare.clone() })

@@ -80,6 +80,8 @@ async fn wrong_method_trailing_slash_and_unneeded_key_get_the_remedy() {
     let answered = umbra.post("/v1/events/", &json!({"agent": "w", "output": "x"})).await;
     assert_eq!(answered.status, 202, "{}", answered.text);
     assert_eq!(umbra.send(Method::GET, "//elsewhere.example/", &[], None).await.status, 404);
+    let unknown = umbra.send(Method::GET, "/v1/events/evt_1", &[], None).await;
+    assert_eq!(unknown.body["detail"], "event not found; ids look like evt_ and 32 hex digits", "{}", unknown.text);
     let answered = umbra.send(Method::GET, "/v1/status", &[("authorization", "Bearer umbra_sk_x")], None).await;
     assert_eq!(answered.status, 401);
     assert!(answered.body["detail"].as_str().is_some_and(|detail| detail.contains("this server has no keys")));

@@ -71,6 +71,11 @@ async fn litellm_gets_rulings_and_its_answers_become_events_once() {
     let told: Vec<_> =
         streamed.map(|event| (event["output"].clone(), event["metadata"]["gateway"]["blocked"].is_string())).collect();
     assert_eq!(told, [(json!("Write"), false), (json!("Write to anna.smith@gmail.com."), true)]);
+    // A long answer is judged whole, and its event is bounded.
+    umbra.post(LITELLM, &answer("call-7", &"long ".repeat(100_000), &[])).await;
+    let events = umbra.items("/v1/events?agent=writer").await;
+    let long = events.iter().find(|event| event["metadata"]["gateway"]["call_id"] == "call-7").expect("the answer");
+    assert_eq!(long["output"].as_str().map(str::len), Some(64 * 1024));
     umbra.drain().await;
     let found = umbra.items("/v1/findings?agent=writer&severity=critical").await;
     assert_eq!(found.len(), 2, "the calls that were blocked are findings as well: {found:#?}");

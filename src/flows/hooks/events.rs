@@ -207,12 +207,12 @@ pub(super) fn cut(text: &str, most: usize) -> String {
 }
 
 /// Returns a text within its bound. A longer one is redacted before it is cut: half a credential has no known form.
-fn shown(text: &str) -> String {
+pub(in crate::flows) fn shown(text: &str) -> String {
     if text.len() <= TEXT_BYTES { text.to_owned() } else { cut(umbra_checks::redact(text).as_str(), TEXT_BYTES) }
 }
 
 /// Returns arguments within their bound; long texts in larger ones are cut.
-fn bounded(arguments: &Map<String, Value>) -> Value {
+pub(in crate::flows) fn bounded(arguments: &Map<String, Value>) -> Value {
     let whole = Value::Object(arguments.clone());
     if encoded_len(&whole) <= ARGUMENT_BYTES {
         return whole;

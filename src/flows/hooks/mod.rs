@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::events::{CallEnd, cut};
+pub(super) use self::events::{bounded, shown};
 use crate::flows::{
     decisions::Boundary,
     events::{AcceptError, Origin},

@@ -53,6 +53,13 @@ async fn write_needs_its_base_etag_and_merges_or_is_refused() {
         "{}",
         wrong.body
     );
+    let text = umbra.document("PATCH", &path, None, &json!({"edits": ["x"]})).await;
+    assert_eq!(
+        text.body["errors"][0]["detail"].as_str().map(|words| words.ends_with("expected an object")),
+        Some(true),
+        "{}",
+        text.body
+    );
     assert_eq!(umbra.get(&path).await["version"], 3);
     for name in ["..%2F..%2Fetc", "a%2Fb", "con", ".hidden", "%00", "%E2%80%AE"] {
         let path = format!("/v1/sessions/{id}/documents/{name}");
