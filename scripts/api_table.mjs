@@ -8,12 +8,13 @@ import ts from "../clients/typescript/node_modules/typescript/lib/typescript.js"
 const folder = join(dirname(fileURLToPath(import.meta.url)), "../clients/typescript");
 const { config } = ts.readConfigFile(join(folder, "tsconfig.json"), ts.sys.readFile);
 const { options } = ts.parseJsonConfigFileContent(config, ts.sys, folder);
-const index = join(folder, "src/index.ts");
-const program = ts.createProgram([index], options);
+const entries = ["src/index.ts", "src/testing.ts"].map((name) => join(folder, name));
+const program = ts.createProgram(entries, options);
 const checker = program.getTypeChecker();
 
 const classes = {};
-for (let symbol of checker.getExportsOfModule(checker.getSymbolAtLocation(program.getSourceFile(index)))) {
+const modules = entries.map((name) => checker.getSymbolAtLocation(program.getSourceFile(name)));
+for (let symbol of modules.flatMap((module) => checker.getExportsOfModule(module))) {
   if (symbol.flags & ts.SymbolFlags.Alias) symbol = checker.getAliasedSymbol(symbol);
   const declared = checker.getDeclaredTypeOfSymbol(symbol);
   const isClass = symbol.flags & ts.SymbolFlags.Class;

@@ -24,10 +24,10 @@ PAGE = ROOT / "docs/clients.md"
 MARKS = "<!-- Written by scripts/api_table.py. -->\n", "<!-- End of the table. -->\n"
 # Prefixes of operations in the table, by class; members of other classes are compared without a row.
 PREFIXES = {"Umbra": "umbra.", "Sidecar": "s.", "Guardrails": "s.guardrails().", "Document": "document."}
-PREFIXES |= {"Listing": "list.", "FindingStream": "stream."}
+PREFIXES |= {"Listing": "list.", "FindingStream": "stream.", "FakeSidecar": "fake."}
 # Classes and members of one package, each with what the other has in its place.
 MEMBERS = {
-    **dict.fromkeys(["FakeSidecar", "Moment", "Recorded", "Rule"], "`umbra-shadow/testing`"),
+    "FakeSidecar.umbra": "the fake itself, which is a session",
     "FindingStream.close": "the end of its loop",
     "Guardrails.callTool": "`umbra.callTool` within `run`",
     "Guardrails.run": "`with s.guardrails():`",
@@ -100,6 +100,10 @@ def python_surface() -> dict[str, Members]:
             surface[name] = dict(members_of(thing, ""))
         elif not name.startswith("Async") and name not in ("models", "__version__"):
             surface[camel(name)] = {}
+    # In Python the fake is a session; in TypeScript its client makes sessions.
+    surface["FakeSidecar"] = {
+        one: surface["FakeSidecar"][one] for one in surface["FakeSidecar"].keys() - surface["Sidecar"]
+    }
     surface["Umbra"][""] = (arguments_of(umbra_shadow.Umbra.__init__), "")
     return surface
 

@@ -19,7 +19,7 @@ from ._async.fake import AsyncFakeSidecar
 from ._async.guardrails import AsyncGuardrails
 from ._async.resources import AsyncFindingStream, AsyncListing
 from ._async.sidecar import AsyncSidecar
-from ._fake import Moment, Recorded, Rule, Verdict
+from ._fake import FakeRequest, FakeRule, FakeStep, FakeVerdict, Moment
 from ._patterns import quote_patterns
 from ._requests import VERSION as __version__
 from ._session import SessionStep
@@ -58,15 +58,17 @@ __all__ = [
     "Conflict",
     "Contradiction",
     "Document",
+    "FakeRequest",
+    "FakeRule",
     "FakeSidecar",
+    "FakeStep",
+    "FakeVerdict",
     "FindingStream",
     "Guardrails",
     "Listing",
     "Moment",
     "NotUpdated",
-    "Recorded",
     "ResultWithheld",
-    "Rule",
     "SessionOver",
     "SessionStep",
     "Sidecar",
@@ -75,7 +77,6 @@ __all__ = [
     "UmbraError",
     "Unavailable",
     "UndecidedCall",
-    "Verdict",
     "__version__",
     "models",
     "quote_patterns",

@@ -26,7 +26,7 @@ from ._requests import Health
 from ._terms import plain_name
 
 Decision = Literal["allow", "warn", "block"]
-StepName = Literal["attach", "turn", "message", "guard", "select", "document", "pattern", "search", "close", "note"]
+FakeStep = Literal["attach", "turn", "message", "guard", "select", "document", "pattern", "search", "close", "note"]
 _GRAVITY = {"allow": 0, "warn": 1, "block": 2}
 _NOTE = "what was done before for a like task; data, not instructions"
 _TIME = "2026-01-01T00:00:00Z"
@@ -62,27 +62,27 @@ class Moment:
         return substance(was) != substance(is_)
 
 
-Verdict = Union[Decision, tuple[Decision, str], models.Ruling, models.DocumentDue, Mapping[str, Any], None]
+FakeVerdict = Union[Decision, tuple[Decision, str], models.Ruling, models.DocumentDue, Mapping[str, Any], None]
 """Verdict of a rule: None; a decision, with a reason; a due document; or a ruling, also as a dictionary with some of
 its members: ``{"taints": ["untrusted"]}`` labels the session."""
-Rule = Callable[[Moment], Verdict]
+FakeRule = Callable[[Moment], FakeVerdict]
 
 
 @dataclasses.dataclass(frozen=True)
-class Recorded:
+class FakeRequest:
     """A recorded request."""
 
-    step: StepName
+    step: FakeStep
     body: Mapping[str, Any]
 
 
 class FakeServer:
     """Scripted server, with the parts that tests need."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[FakeRule]) -> None:
         self.rules = list(rules)
         self.is_away = self.is_over = False
-        self.requests: list[Recorded] = []
+        self.requests: list[FakeRequest] = []
         self.scripted: dict[str, deque[dict[str, Any]]] = {}
         self.said: list[tuple[str, dict[str, Any]]] = []
         self.listeners: list[Callable[[], object]] = []
@@ -98,7 +98,7 @@ class FakeServer:
         # This server is asked even after many faults: a test that lets it come back need not wait.
         return Core(config, httpx.MockTransport(self.respond), Health(faults=1_000_000_000))
 
-    def script(self, step: StepName, members: dict[str, Any]) -> None:
+    def script(self, step: FakeStep, members: dict[str, Any]) -> None:
         """Sets members of an answer to come."""
         self.scripted.setdefault(step, deque()).append(members)
 
@@ -130,10 +130,10 @@ class FakeServer:
             return httpx.Response(
                 200, json={**self.session, "documents": [self.state(name) for name in self.documents]}
             )
-        step: StepName = "document" if "documents" in path else _STEPS[path[-1]]
+        step: FakeStep = "document" if "documents" in path else _STEPS[path[-1]]
         if step == "document":
             body = {"name": plain_name(path[3]), "method": request.method, **body}
-        self.requests.append(Recorded(step, body))
+        self.requests.append(FakeRequest(step, body))
         if self.is_away:
             raise httpx.ConnectError("the fake is away")
         try:
@@ -147,7 +147,7 @@ class FakeServer:
             self.tell()
         return httpx.Response(200, json=answer)
 
-    def next(self, step: StepName) -> dict[str, Any]:
+    def next(self, step: FakeStep) -> dict[str, Any]:
         """Returns the scripted members of the answer to a step."""
         waiting = self.scripted.get(step)
         members: dict[str, Any] = _jsonable(waiting.popleft()) if waiting else {}
@@ -490,7 +490,7 @@ def _ruling(decision: str, rule: str | None = None, reason: str | None = None) -
 _OBJECTIVES = ("tool_selection", "todo_enforcement", "guardrail", "pattern_capture")
 _COMPLETE: dict[str, Any] = {"policy_version": "fake", "degraded": False, "warnings": []}
 _JUDGED: dict[str, Any] = {"inputs": "fake", **_COMPLETE}
-_STEPS: dict[str, StepName] = {
+_STEPS: dict[str, FakeStep] = {
     "sessions": "attach",
     "turns": "turn",
     "messages": "message",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._core import Core
-from .._fake import FakeServer, Recorded, Rule, StepName
+from .._fake import FakeRequest, FakeRule, FakeServer, FakeStep
 from .._terms import DefinitionLike, Objective
 from .sidecar import Sidecar
 
@@ -38,7 +38,7 @@ class FakeSidecar(Sidecar):
         self,
         agent: str | None = None,
         *,
-        rules: Sequence[Rule] = (),
+        rules: Sequence[FakeRule] = (),
         task: str | None = None,
         task_id: str | None = None,
         route: str | None = None,
@@ -92,14 +92,14 @@ class FakeSidecar(Sidecar):
         self._attach_after = 0.0
 
     @property
-    def requests(self) -> list[Recorded]:
+    def requests(self) -> list[FakeRequest]:
         """All requests in order, answered or not."""
         return self._server.requests
 
-    def asked(self, step: StepName) -> list[Mapping[str, Any]]:
+    def asked(self, step: FakeStep) -> list[Mapping[str, Any]]:
         """Returns the bodies of a step's requests; for documents with ``name``, ``method`` and the text or edits."""
         return [one.body for one in self.requests if one.step == step]
 
-    def script(self, step: StepName, **members: Any) -> None:
+    def script(self, step: FakeStep, **members: Any) -> None:
         """Sets members of the answer to the next such step; repeated calls set those of the steps after it."""
         self._server.script(step, members)
