@@ -44,7 +44,11 @@ def customer(id: str) -> dict[str, Any]:
     return found
 
 
-@umbra.tool(effect="destructive", server="billing", stub=lambda invoice, amount: {"status": "succeeded", "amount": amount})
+@umbra.tool(
+    effect="destructive",
+    server="billing",
+    stub=lambda invoice, amount: {"status": "succeeded", "amount": amount},
+)
 def charge(invoice: str, amount: float) -> dict[str, Any]:
     def change(books: dict[str, Any]) -> None:
         for one in books["invoices"]:
