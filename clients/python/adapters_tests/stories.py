@@ -218,8 +218,16 @@ class Stories:
         self.assertEqual(told.final, "done")
 
     async def test_approved(self: Any) -> None:
+        await self.approved()
+
+    async def test_approved_with_a_sidecar(self: Any) -> None:
+        async with self.sidecar(task="refund") as s:
+            await self.approved(sidecar=s)
+        self.assertEqual(s.interventions, [])
+
+    async def approved(self: Any, **settings: Any) -> None:
         calls = [("refund", {"payment": "p1", "amount": 500.0})]
-        told = await self.play(self.umbra, calls)
+        told = await self.play(self.umbra, calls, **settings)
         self.assertEqual(self.tools.ran, [])
         (approval,) = self.umbra.approvals.list(state="pending", agent=self.agent)
         if self.is_pausing:
@@ -232,7 +240,7 @@ class Stories:
             self.assertIn("A refund above 100 is approved by a person.", told.results[0])
             self.assertEqual(told.final, "done")
             self.umbra.approvals.approve(approval.id, "spoke with the customer")
-            told = await self.play(self.umbra, calls)
+            told = await self.play(self.umbra, calls, **settings)
         self.assertEqual(self.tools.ran, [("refund", {"payment": "p1", "amount": 500.0})])
         self.assertIn("re-1", told.results[0])
         self.assertEqual(told.final, "done")

@@ -217,3 +217,7 @@ class Queue(unittest.TestCase):
         self.assertLess(time.monotonic() - before, 5.0)
         self.assertEqual(queue.dropped, 1)
         self.assertLess(request.call_count, 10)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -134,6 +134,18 @@ class BothModes(Calls):
         self.assertTrue(asked.exception.approval_id.startswith("apr_"))
         self.assertEqual(self.ran, [])
 
+    def test_call_that_needs_approval_gets_it_within_guardrails(self) -> None:
+        with self.umbra.sidecar(task="refund") as s:
+            with self.assertLogs("umbra_shadow", "WARNING"), self.assertRaises(Blocked):
+                # Nothing but the rules decides about a plain function.
+                s.guardrails(server="shop", name="refund")(lambda **arguments: None)(payment="pay-9", amount=500)
+            with s.guardrails():
+                with self.assertRaises(ApprovalRequired) as asked:
+                    self.refund("pay-9", 500)
+                self.umbra.approvals.approve(asked.exception.approval_id, "spoke with the customer")
+                self.assertEqual(self.refund("pay-9", 500)["status"], "refunded")
+        self.assertEqual(len(s.interventions), 1)
+
     def test_server_away_lets_only_declared_reads_run(self) -> None:
         gone = Umbra("http://127.0.0.1:9", agent="python-test", decision_timeout=1.0)
 

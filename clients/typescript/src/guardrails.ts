@@ -27,6 +27,8 @@ export interface GuardrailOptions {
 export interface GuardedTool {
   name: string;
   server?: string | undefined;
+  /** True if no boundary decides about its calls once the rules have. */
+  isPlain?: boolean;
 }
 
 /** A function that `umbra.tool` made, with its name, and its call without the guardrails of the context. */
@@ -82,7 +84,7 @@ export class Guardrails {
     }
     const name = this.options.name ?? body.name;
     if (!name) throw new TypeError("a function without a name needs one: guardrails(enforcement, { name })");
-    const named = { name, server: this.options.server };
+    const named = { name, server: this.options.server, isPlain: true };
     return (...parameters) => this.call(named, parameters[0], () => body(...parameters));
   }
 
@@ -155,7 +157,9 @@ export class Guardrails {
     return { ...(route && { route }), ...(mode && { modes: [...this.session.modes, mode] }) };
   }
 
+  /** Follows the ruling on a call that is about to run. A call that the boundary decides next is asked for there. */
   #before(tool: GuardedTool, answer: GuardAnswer): void {
+    if (answer.needs_approval && !tool.isPlain) return;
     const name = toolName(tool);
     if (answer.unjudged) {
       // Otherwise very long arguments would get past every rule.
@@ -171,7 +175,9 @@ export class Guardrails {
 
   #after(tool: GuardedTool, answer: MessageAnswer): void {
     // Before the call no rule objected; an objection now comes too late to stop the call.
-    for (const ruling of answer.calls) if (ruling.decision === "block") this.#note(tool, ruling);
+    for (const ruling of answer.calls) {
+      if (ruling.decision === "block" && !ruling.needs_approval) this.#note(tool, ruling);
+    }
     for (const ruling of answer.results) {
       if (this.#note(tool, ruling) && this.enforcement === "enforce") {
         throw new ResultWithheld(toolName(tool), ruling.reason ?? "a rule says so", ruling);

@@ -4961,6 +4961,11 @@ export interface components {
             due?: components["schemas"]["DocumentDue"][];
             /** @description One line for each rule that matched: calls, documents, texts, models, each in the order of its file. */
             explain?: string[];
+            /**
+             * @description True if the decision is `block` only until a person approves the call. `POST /v1/decide` asks for the approval,
+             *     and runs the call once it is given.
+             */
+            needs_approval?: boolean;
             /** @description Reason for the decision. */
             reason?: string | null;
             /** @description Enforced rule that decided; absent if none matched, or if no rule made the decision. */

@@ -136,6 +136,23 @@ test("a call that needs an approval runs once a person approved it, and once onl
   assert.equal(ran.length, 1);
 });
 
+test("a call that needs an approval gets it within guardrails, and a plain function does not run", async () => {
+  const umbra = server.client({ agent: unique("asked"), logger: quiet });
+  const { refund, ran } = shop(umbra);
+  await umbra.sidecar({ task: "refund" }, async (s) => {
+    const plain = s.guardrails("enforce", { name: "refund", server: "shop" })((_: { amount: number }) => "refunded");
+    await assert.rejects(plain({ amount: 500 }), isBlocked("policy"));
+    await s.guardrails("enforce").run(async () => {
+      const asked = await refund({ payment: "p-1", amount: 500 }).catch((error: unknown) => error);
+      assert.ok(asked instanceof ApprovalRequired, String(asked));
+      await umbra.approvals.approve(asked.approvalId, "spoke with the customer");
+      assert.equal((await refund({ payment: "p-1", amount: 500 })).id, "real-1");
+    });
+    assert.equal(s.interventions.length, 1);
+  });
+  assert.equal(ran.length, 1);
+});
+
 test("a rehearsal reads what it only seemed to write", async () => {
   const { refund, getRefund, listRefunds, ran } = shop(await rehearsal());
   const made = await refund({ payment: "p-1", amount: 49.99 });

@@ -74,7 +74,9 @@ class Rules:
             return None
 
     def before(self, tool: Tool, answer: models.GuardAnswer) -> None:
-        """Follows the ruling on a call that is about to run."""
+        """Follows the ruling on a call that is about to run. A call that the boundary decides next is asked for there."""
+        if answer.needs_approval and tool.core is not None:
+            return
         if answer.unjudged:
             # Otherwise very long arguments would get past every rule.
             log.warning("umbra: %s is not held to the rules: %s", tool.name, "; ".join(answer.warnings))
@@ -87,7 +89,7 @@ class Rules:
         """Follows the rulings on a call that has run, and on its result."""
         for ruling in answer.calls:
             # Before the call no rule objected; an objection now comes too late to stop the call.
-            if ruling.blocked:
+            if ruling.blocked and not ruling.needs_approval:
                 self._note(tool, ruling)
         for ruling in answer.results:
             if self._note(tool, ruling) and self.enforcement == "enforce":

@@ -1417,6 +1417,11 @@ class Ruling(Judgement):
     """Documents that are not in order."""
     explain: list[str] = []
     """One line for each rule that matched: calls, documents, texts, models, each in the order of its file."""
+    needs_approval: bool | None = None
+    """
+    True if the decision is `block` only until a person approves the call. `POST /v1/decide` asks for the approval,
+    and runs the call once it is given.
+    """
     reason: str | None = None
     """Reason for the decision."""
     rule: str | None = None

@@ -62,6 +62,10 @@ pub struct Ruling {
     pub decision: SidecarVerdict,
     /// Gravest verdict if the rules in audit mode were enforced too. Never milder than `decision`.
     pub would: SidecarVerdict,
+    /// True if the decision is `block` only until a person approves the call. `POST /v1/decide` asks for the approval,
+    /// and runs the call once it is given.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_approval: bool,
     /// Enforced rule that decided; absent if none matched, or if no rule made the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,

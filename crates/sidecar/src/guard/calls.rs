@@ -38,9 +38,11 @@ pub(super) fn apply_call_rules(policy: &Policy, moment: &Moment<'_>, ruling: &mu
     if held {
         let mut reason = reason.unwrap_or_default();
         if verdict == GuardVerdict::Ask {
-            reason.push_str(" (a person must approve it: ask POST /v1/decide)");
+            reason.push_str(" (a person must approve it)");
         }
-        add_verdict(ruling, &said(Some(&rule), PolicyMode::Enforce, of_guard(verdict), &reason));
+        let needs_approval = verdict == GuardVerdict::Ask;
+        let said = said(Some(&rule), PolicyMode::Enforce, of_guard(verdict), &reason);
+        add_verdict(ruling, &RuleVerdict { needs_approval, ..said });
     }
     if let Some(tried) = would_rule.as_ref().or(Some(&rule).filter(|_| !held)) {
         add_verdict(ruling, &said(Some(tried), PolicyMode::Audit, of_guard(would), ""));
@@ -48,7 +50,7 @@ pub(super) fn apply_call_rules(policy: &Policy, moment: &Moment<'_>, ruling: &mu
 }
 
 fn said<'a>(rule: Option<&'a str>, mode: PolicyMode, verdict: SidecarVerdict, reason: &'a str) -> RuleVerdict<'a> {
-    RuleVerdict { rule, mode, verdict, reason, by: CheckedBy::Rule }
+    RuleVerdict { rule, mode, verdict, reason, by: CheckedBy::Rule, needs_approval: false }
 }
 
 /// Converts a verdict on a call. There are no approvals here, so a call that needs one is blocked.

@@ -19,20 +19,25 @@ pub(super) struct RuleVerdict<'a> {
     pub verdict: SidecarVerdict,
     pub reason: &'a str,
     pub by: CheckedBy,
+    /// True if the rule asks for an approval, which blocks the call until then.
+    pub needs_approval: bool,
 }
 
 impl<'a> RuleVerdict<'a> {
     /// Builds the verdict of a rule that matches.
     pub(super) fn of(head: &RuleHeader<'a>, by: CheckedBy) -> Self {
-        Self { rule: Some(head.name), mode: head.mode, verdict: head.verdict, reason: head.reason, by }
+        let (mode, verdict) = (head.mode, head.verdict);
+        Self { rule: Some(head.name), mode, verdict, reason: head.reason, by, needs_approval: false }
     }
 }
 
-/// Adds the verdict of one rule to a ruling: the gravest wins, of several the first.
+/// Adds the verdict of one rule to a ruling: the gravest wins, of several the first. No approval lifts another block.
 pub(super) fn add_verdict(ruling: &mut Ruling, said: &RuleVerdict<'_>) {
     let first = ruling.checked_by.is_none() && said.verdict == ruling.decision;
-    if said.mode == PolicyMode::Enforce && (first || said.verdict > ruling.decision) {
+    let is_final = ruling.needs_approval && !said.needs_approval && said.verdict == ruling.decision;
+    if said.mode == PolicyMode::Enforce && (first || is_final || said.verdict > ruling.decision) {
         ruling.decision = said.verdict;
+        ruling.needs_approval = said.needs_approval;
         ruling.rule = said.rule.map(str::to_owned);
         ruling.reason = Some(said.reason.to_owned());
         ruling.checked_by = Some(said.by);

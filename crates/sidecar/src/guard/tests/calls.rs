@@ -46,12 +46,21 @@ fn strictest_policy_decides_and_audit_changes_only_would() {
 }
 
 #[test]
-fn call_that_needs_approval_is_blocked_with_the_endpoint() {
+fn call_that_needs_approval_is_blocked_until_then() {
     let ruling = of_policies(vec![policy("large", &[], GuardVerdict::Ask)]);
-    assert_eq!(ruling.decision, Block);
+    assert_eq!((ruling.decision, ruling.needs_approval), (Block, true));
     let reason = ruling.reason.unwrap();
-    assert_eq!(reason, "large says so (a person must approve it: ask POST /v1/decide)");
+    assert_eq!(reason, "large says so (a person must approve it)");
     assert_eq!(ruling.explain, ["large (enforce): ask"]);
+    // No approval lifts the block of another rule, in the same file or not.
+    let both = of_policies(vec![policy("large", &[], GuardVerdict::Ask), policy("never", &[], GuardVerdict::Block)]);
+    assert_eq!((both.rule.as_deref(), both.needs_approval), (Some("never"), false));
+    let plan = document_rule("plan", DocumentNeed::Exists, Block);
+    let policies = vec![policy("large", &[], GuardVerdict::Ask)];
+    let guard = compiled(&SidecarRules { policies, documents: vec![plan], ..SidecarRules::default() });
+    let (tool, args) = (ToolName::bare("t"), json!({}));
+    let ruling = guard.judge(&moment(call(&tool, &args)));
+    assert_eq!((ruling.rule.as_deref(), ruling.needs_approval), (Some("plan"), false), "{:?}", ruling.explain);
 }
 
 #[test]
