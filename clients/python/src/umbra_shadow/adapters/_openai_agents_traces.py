@@ -10,24 +10,26 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-from agents.tracing import (
-    AgentSpanData,
-    FunctionSpanData,
-    GenerationSpanData,
-    HandoffSpanData,
-    ResponseSpanData,
-    Span,
-    Trace,
-    TracingProcessor,
-    get_current_span,
-    get_current_trace,
-)
-
 from .._client import ClientBase
 from .._json import is_array, is_object, object_in, plain
 from .._terms import present
 from ._boundary import arguments_of
+from ._extras import suggest_extra
 from ._posting import EventQueue
+
+with suggest_extra("openai-agents"):
+    from agents.tracing import (
+        AgentSpanData,
+        FunctionSpanData,
+        GenerationSpanData,
+        HandoffSpanData,
+        ResponseSpanData,
+        Span,
+        Trace,
+        TracingProcessor,
+        get_current_span,
+        get_current_trace,
+    )
 
 log = logging.getLogger("umbra_shadow")
 

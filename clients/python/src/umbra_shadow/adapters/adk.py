@@ -11,15 +11,17 @@ import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Union
 
-from google.adk.tools.base_tool import BaseTool
-from google.adk.tools.base_toolset import BaseToolset
-from google.adk.tools.function_tool import FunctionTool
-from google.adk.tools.tool_context import ToolContext
-
 from .._client import ClientBase
 from .._json import is_object
 from ..errors import ApprovalRequired
 from ._boundary import REFUSALS, Rulebook, ToolBoundary, ToolError, approval_of, refusal, text_of
+from ._extras import suggest_extra
+
+with suggest_extra("adk"):
+    from google.adk.tools.base_tool import BaseTool
+    from google.adk.tools.base_toolset import BaseToolset
+    from google.adk.tools.function_tool import FunctionTool
+    from google.adk.tools.tool_context import ToolContext
 
 __all__ = ["guarded"]
 

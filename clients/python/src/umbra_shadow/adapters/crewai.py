@@ -12,13 +12,16 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from crewai.tools import BaseTool
-from crewai.tools.tool_failure import ToolFailure
 from pydantic import PrivateAttr
 
 from .._client import ClientBase
 from .._tools import Call
 from ._boundary import REFUSALS, Rulebook, ToolBoundary, ToolError, refusal, value_of
+from ._extras import suggest_extra
+
+with suggest_extra("crewai"):
+    from crewai.tools import BaseTool
+    from crewai.tools.tool_failure import ToolFailure
 
 __all__ = ["guarded"]
 

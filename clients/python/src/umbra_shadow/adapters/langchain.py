@@ -13,19 +13,21 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, Literal, TypeAlias, Union
 
-from langchain.agents.middleware import AgentMiddleware
-from langchain.agents.middleware.types import ToolCallRequest
-from langchain.tools import ToolRuntime
-from langchain_core.messages import ToolMessage
-from langgraph.config import get_config
-from langgraph.errors import GraphBubbleUp
-from langgraph.types import Command, interrupt
-
 from .._client import ClientBase
 from .._json import object_in
 from .._tools import Call
 from ..errors import ApprovalRequired
 from ._boundary import REFUSALS, Rulebook, ToolBoundary, ToolError, approval_of, refusal, text_of, value_of
+from ._extras import suggest_extra
+
+with suggest_extra("langchain"):
+    from langchain.agents.middleware import AgentMiddleware
+    from langchain.agents.middleware.types import ToolCallRequest
+    from langchain.tools import ToolRuntime
+    from langchain_core.messages import ToolMessage
+    from langgraph.config import get_config
+    from langgraph.errors import GraphBubbleUp
+    from langgraph.types import Command, interrupt
 
 __all__ = ["UmbraMiddleware"]
 

@@ -18,13 +18,15 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from litellm.integrations.custom_logger import CustomLogger
-
 from .._client import ClientBase
 from .._core import LAST_WORDS
 from .._json import array_in, is_array, is_mapping
 from .._sync.client import Umbra
+from ._extras import suggest_extra
 from ._posting import EventQueue
+
+with suggest_extra("litellm"):
+    from litellm.integrations.custom_logger import CustomLogger
 
 __all__ = ["UmbraLogger", "umbra_logger"]
 

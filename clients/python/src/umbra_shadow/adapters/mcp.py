@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
-from mcp.types import CallToolResult
-
 from .._client import ClientBase
 from .._json import array_in, is_object, object_in
 from ._boundary import REFUSALS, Rulebook, ToolBoundary, ToolError, refusal, text_of, value_of
+from ._extras import suggest_extra
+
+with suggest_extra("mcp"):
+    from mcp.types import CallToolResult
 
 __all__ = ["guarded"]
 

@@ -14,15 +14,17 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agents import FunctionTool, RunContextWrapper, Tool
-from agents.tool import resolve_function_tool_failure_error_function
-from agents.tool_context import ToolContext
-from agents.tracing import SpanError, get_current_span
-
 from .._client import ClientBase
 from ..errors import ApprovalRequired, Blocked, StubFault
 from ._boundary import REFUSALS, Begun, Rulebook, ToolBoundary, ToolError, arguments_of, refusal, text_of, value_of
+from ._extras import suggest_extra
 from ._openai_agents_traces import UmbraTracing, note_waiting
+
+with suggest_extra("openai-agents"):
+    from agents import FunctionTool, RunContextWrapper, Tool
+    from agents.tool import resolve_function_tool_failure_error_function
+    from agents.tool_context import ToolContext
+    from agents.tracing import SpanError, get_current_span
 
 __all__ = ["UmbraTracing", "guarded"]
 

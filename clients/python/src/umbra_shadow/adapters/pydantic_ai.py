@@ -11,16 +11,18 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
-from pydantic_ai import RunContext, ToolReturn
-from pydantic_ai.capabilities import AbstractCapability, WrapToolExecuteHandler
-from pydantic_ai.exceptions import ApprovalRequired as ApprovalNeeded
-from pydantic_ai.exceptions import CallDeferred, ToolFailed
-from pydantic_ai.messages import ToolCallPart
-from pydantic_ai.tools import ToolDefinition
-
 from .._client import ClientBase
 from ..errors import ApprovalRequired
 from ._boundary import REFUSALS, Rulebook, ToolBoundary, approval_of, refusal
+from ._extras import suggest_extra
+
+with suggest_extra("pydantic-ai"):
+    from pydantic_ai import RunContext, ToolReturn
+    from pydantic_ai.capabilities import AbstractCapability, WrapToolExecuteHandler
+    from pydantic_ai.exceptions import ApprovalRequired as ApprovalNeeded
+    from pydantic_ai.exceptions import CallDeferred, ToolFailed
+    from pydantic_ai.messages import ToolCallPart
+    from pydantic_ai.tools import ToolDefinition
 
 __all__ = ["UmbraCapability"]
 
