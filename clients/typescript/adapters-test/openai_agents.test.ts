@@ -3,7 +3,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Agent, run as runLoop, RunState, setTracingDisabled, tool } from "@openai/agents";
+import {
+  Agent,
+  applyPatchTool,
+  computerTool,
+  run as runLoop,
+  RunState,
+  setTracingDisabled,
+  shellTool,
+  tool,
+} from "@openai/agents";
 import { assistantMessage, functionCall, ScriptedModel } from "@openai/agents/testing";
 import type { ApprovalRequired } from "umbra-shadow";
 import { guard } from "umbra-shadow/openai-agents";
@@ -141,6 +150,21 @@ test("OpenAI Agents: the tool's own approval holds as well, and hosted tools are
     const { interruptions } = await runLoop(new Agent({ name: "desk", model, tools }), "go on");
     assert.deepEqual([interruptions.length, shop.ran.length], page ? [1, 0] : [0, 1]);
   }
+});
+
+test("OpenAI Agents: a tool whose executor the boundary would not see is refused", () => {
+  const umbra = server.client();
+  const nothing = async () => assert.fail("it ran");
+  const shell = shellTool({ shell: { run: nothing } });
+  const patch = applyPatchTool({ editor: { createFile: nothing, updateFile: nothing, deleteFile: nothing } });
+  const computer = computerTool({ computer: { create: nothing } as never });
+  for (const one of [shell, patch, computer]) {
+    assert.throws(() => guard(umbra, [one]), {
+      name: "TypeError",
+      message: new RegExp(`${one.name} .*no function tool, .*make it a function tool by tool`),
+    });
+  }
+  assert.throws(() => guard(umbra, [nothing as never]), /is made by tool\({ name, ... }\)/);
 });
 
 test("OpenAI Agents: effects of unknown tools are refused", () => {

@@ -29,8 +29,12 @@ interface CallDetails {
  *
  * The reason of a blocked call is the result of the tool, so the run goes on. A call that needs an approval becomes an
  * interruption of the run. What runs after `state.approve` is up to the approval in Umbra alone: unless it is approved
- * there, the result of the tool says so. Hosted tools are returned unchanged, for they do not run here, and tools of
- * `mcpServers` are not among `tools`.
+ * there, the result of the tool says so. Arguments that are no JSON object are an interruption too, as for every tool
+ * that decides about approvals itself: once it is approved, the model is told.
+ *
+ * Hosted tools (`hosted_tool`) are returned unchanged, for they run at OpenAI, and tools of `mcpServers` are not among
+ * `tools`. Throws {@link TypeError} for others, such as `shellTool`, `applyPatchTool` and `computerTool`: the SDK calls
+ * their executors without the boundary.
  */
 export function guard<T extends { type: string; name: string }>(
   umbra: Umbra,
@@ -38,6 +42,7 @@ export function guard<T extends { type: string; name: string }>(
   options: AdapterOptions & ApprovalOptions = {},
 ): T[] {
   if (!Array.isArray(tools)) throw new TypeError("guard(umbra, tools) takes the list of an agent's tools");
+  for (const tool of tools) checkKind(tool);
   const calls = new CallGuard(
     umbra,
     options,
@@ -46,6 +51,13 @@ export function guard<T extends { type: string; name: string }>(
   return tools.map((tool) =>
     tool.type === "function" ? (guarded(calls, tool as unknown as FunctionTool) as unknown as T) : tool,
   );
+}
+
+function checkKind(tool: { type?: unknown; name?: unknown } | null | undefined): void {
+  if (tool?.type === "function" || tool?.type === "hosted_tool") return;
+  if (typeof tool?.type !== "string") throw new TypeError("a tool of the Agents SDK is made by tool({ name, ... })");
+  const advice = "make it a function tool by tool({ ... }), or leave it out of guard";
+  throw new TypeError(`${tool.name} (${tool.type}) is no function tool, so its calls cannot be decided: ${advice}`);
 }
 
 function guarded(calls: CallGuard, tool: FunctionTool): FunctionTool {
