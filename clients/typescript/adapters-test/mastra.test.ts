@@ -162,6 +162,29 @@ test("Mastra: a tool gets the data of its own suspension, and not that of an app
   assert.match(resultsIn(model)[0] ?? "", /refunded/);
 });
 
+test("Mastra: an approved call runs, though its schema has defaults and converts", async () => {
+  const umbra = server.client({ agent: unique("desk") });
+  const ran: unknown[] = [];
+  const refund = createTool({
+    id: "refund",
+    description: "refund",
+    inputSchema: z.object({
+      payment: z.string().transform((text) => `${text}!`),
+      amount: z.coerce.number(),
+      currency: z.string().default("EUR"),
+    }),
+    execute: async (given) => void ran.push(given),
+  });
+  const model = modelOf([[{ name: "refund", arguments: { payment: "p-1", amount: "500" } }]]);
+  const agent = agentOf(model, guard(umbra, { refund }, { server: "shop" }));
+  const paused = await agent.generate("go on");
+  const asked = (paused.suspendPayload as { suspendPayload: ApprovalPayload }).suspendPayload;
+  assert.deepEqual(asked.arguments, { payment: "p-1!", amount: 500, currency: "EUR" });
+  await umbra.approvals.approve(asked.approvalId);
+  const { text } = await agent.resumeGenerate({}, { runId: paused.runId ?? "" });
+  assert.deepEqual([text, ran], ["done", [asked.arguments]]);
+});
+
 test("Mastra: effects of unknown tools are refused, and tools stay tools of Mastra", () => {
   const tools = toolsOf(new Shop());
   const guarded = guard(server.client(), tools);

@@ -35,6 +35,8 @@ interface MastraContext extends Suspension {
 export interface ApprovalPayload {
   /** Name of the tool. */
   tool: string;
+  /** Arguments that the approval is for, as the tool's schema made them of those of the model. */
+  arguments: object;
   /** Id of the approval in Umbra, for `umbra.approvals.approve` and `deny`. */
   approvalId: string;
   /** Expiry of the approval (RFC 3339). */
@@ -68,23 +70,24 @@ function guarded(calls: CallGuard, name: string, tool: MastraTool): MastraTool {
   const schema = outputSchema(tool.outputSchema);
   const copy = Object.assign(Object.create(Object.getPrototypeOf(tool)) as MastraTool, tool);
   copy.execute = async (input, context) => {
+    const place = context?.agent ?? context?.workflow ?? context;
+    const approval = isApproval(place?.suspendPayload) ? place.suspendPayload : undefined;
     const call = {
       name,
       description: tool.description,
       outputSchema: schema,
       annotations: tool.mcp?.annotations,
-      arguments: input ?? {},
+      // A resumed call has the arguments of the model, without the schema's defaults and conversions.
+      arguments: approval?.arguments ?? input ?? {},
       signal: context?.abortSignal,
     };
-    const place = context?.agent ?? context?.workflow ?? context;
-    const isOurs = isApproval(place?.suspendPayload);
     try {
-      return await calls.run(call, () => execute.call(tool, input, isOurs ? notResumed(context) : context));
+      return await calls.run(call, () => execute.call(tool, input, approval ? notResumed(context) : context));
     } catch (error) {
       if (!(error instanceof Blocked || error instanceof StubFault)) throw error;
-      if (error instanceof ApprovalRequired && place?.suspend !== undefined && !isOurs) {
+      if (error instanceof ApprovalRequired && place?.suspend !== undefined && !approval) {
         const { approvalId, expiresAt, detail } = error;
-        return await place.suspend({ tool: error.tool, approvalId, expiresAt, detail });
+        return await place.suspend({ tool: error.tool, arguments: call.arguments, approvalId, expiresAt, detail });
       }
       return { error: true, message: error.message };
     }
@@ -92,7 +95,7 @@ function guarded(calls: CallGuard, name: string, tool: MastraTool): MastraTool {
   return copy;
 }
 
-function isApproval(payload: unknown): boolean {
+function isApproval(payload: unknown): payload is ApprovalPayload {
   return isRecord(payload) && "approvalId" in payload;
 }
 
