@@ -4,7 +4,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Command, interrupt, MemorySaver } from "@langchain/langgraph";
-import { AIMessage, createAgent, fakeModel, tool, ToolMessage } from "langchain";
+import {
+  type AgentMiddleware,
+  AIMessage,
+  createAgent,
+  fakeModel,
+  tool,
+  ToolMessage,
+  toolRetryMiddleware,
+} from "langchain";
 import { type ApprovalInterrupt, umbraMiddleware } from "umbra-shadow/langchain";
 import { z } from "zod";
 
@@ -124,22 +132,41 @@ test("LangChain: an interrupt of the tool itself is answered to the tool, and is
   );
 });
 
-test("LangChain: a tool's own error and its message pass unchanged", async () => {
-  const umbra = server.client({ agent: unique("desk") });
+test("LangChain: a tool's failure and its message are those without the middleware", async () => {
+  const run = unique("run");
+  const umbra = server.client({ agent: unique("desk"), run });
+  let runs = 0;
   const broken = tool(
     async () => {
+      runs += 1;
       throw new RangeError("no such page");
     },
-    { name: "get_page", description: "page", schema: z.object({}) },
+    { name: "get_page", description: "page", schema: z.object({ page: z.number().optional() }) },
   );
   const text = tool(async () => "[1, 2]  ", { name: "get_text", description: "text", schema: z.object({}) });
-  const start = (name: string) =>
-    createAgent({
-      model: modelOf([{ name, arguments: {} }]),
-      tools: [broken, text],
-      middleware: [umbraMiddleware(umbra, { effects: { get_page: "read", get_text: "read" } })],
-    }).invoke({ messages: [{ role: "user", content: "go on" }] });
-  await assert.rejects(start("get_page"), /no such page/);
-  const { messages } = await start("get_text");
-  assert.equal(messages.find((one) => ToolMessage.isInstance(one))?.text, "[1, 2]  ");
+  const guarding = umbraMiddleware(umbra, { effects: { get_page: "read", get_text: "read" } });
+  const start = async (name: string, middleware: readonly AgentMiddleware[], args: object = {}) => {
+    const call = { name, arguments: args as Record<string, unknown> };
+    const agent = createAgent({ model: modelOf([call]), tools: [broken, text], middleware });
+    const { messages } = await agent.invoke({ messages: [{ role: "user", content: "go on" }] });
+    const told = messages.find((one) => ToolMessage.isInstance(one)) as ToolMessage | undefined;
+    // The text of wrong arguments has a stack.
+    return [told?.text.replace(/\n +at .*/gs, ""), told?.status, messages.at(-1)?.text];
+  };
+  for (const args of [{}, { page: "one" }]) {
+    const unguarded = await start("get_page", [], args);
+    assert.equal(unguarded[1], "error");
+    assert.deepEqual(await start("get_page", [guarding], args), unguarded);
+  }
+  assert.equal((await start("get_text", [guarding]))[0], "[1, 2]  ");
+  runs = 0;
+  const retrying = toolRetryMiddleware({ maxRetries: 1, initialDelayMs: 0 });
+  assert.match((await start("get_page", [guarding, retrying]))[0] ?? "", /failed after 2 attempts/);
+  assert.equal(runs, 2);
+  assert.ok(await umbra.flush());
+  const outcomes = await server.audit({ run, kind: "outcome" }, 4);
+  assert.deepEqual(
+    outcomes.map((row) => (row["outcome"] as { status: string }).status),
+    ["error", "error", "ok", "ok"],
+  );
 });

@@ -30,8 +30,11 @@ export interface ApprovalInterrupt {
  *
  * The reason of a blocked call is a tool message with the status `error`, so the run goes on. A call that needs an
  * approval interrupts the graph with an {@link ApprovalInterrupt}; without a checkpointer it is a tool message. What
- * runs after `Command({ resume })`, with any value, is up to the approval in Umbra alone. Put it last, so that other
- * middleware does not change the call after the decision.
+ * runs after `Command({ resume })`, with any value, is up to the approval in Umbra alone.
+ *
+ * A failure of the tool is the tool message that LangChain makes of it without middleware. Put it last, so that other
+ * middleware does not change the call after the decision; only `toolRetryMiddleware` and `toolErrorMiddleware`, which
+ * have to see failures, come after it.
  */
 export function umbraMiddleware(umbra: Umbra, options: AdapterOptions = {}): AgentMiddleware {
   const calls = new CallGuard(umbra, options);
@@ -49,13 +52,14 @@ export function umbraMiddleware(umbra: Umbra, options: AdapterOptions = {}): Age
       let answer: object | undefined;
       let answered: unknown;
       let interruption: unknown;
+      let failure: unknown;
       try {
         const result = await calls.run<unknown>(call, async () => {
           try {
             answer = await handler(request);
           } catch (error) {
             // An interrupt of the tool itself is no failure.
-            if (!isGraphBubbleUp(error)) throw error;
+            if (!isGraphBubbleUp(error)) throw (failure = error);
             interruption = error;
             return undefined;
           }
@@ -67,9 +71,15 @@ export function umbraMiddleware(umbra: Umbra, options: AdapterOptions = {}): Age
         const content = typeof result === "string" ? result : (JSON.stringify(result) ?? "");
         return new ToolMessage({ content, tool_call_id: id, name });
       } catch (error) {
-        if (!(error instanceof Blocked || error instanceof StubFault)) throw error;
-        if (error instanceof ApprovalRequired) pause(error, args);
-        return new ToolMessage({ content: error.message, tool_call_id: id, name, status: "error" });
+        const told = (content: string) => new ToolMessage({ content, tool_call_id: id, name, status: "error" });
+        if (error instanceof Blocked || error instanceof StubFault) {
+          if (error instanceof ApprovalRequired) pause(error, args);
+          return told(error.message);
+        }
+        // LangChain ends the run for an error that leaves middleware. Its own error is that of wrong arguments.
+        if (error !== failure || call.signal?.aborted) throw error;
+        const { "~brand": brand, message } = Object(error) as { "~brand"?: string; message?: string };
+        return told(brand === "ToolInvocationError" && message ? message : `${error}\n Please fix your mistakes.`);
       }
     },
   });
