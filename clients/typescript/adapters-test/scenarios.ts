@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { type Sidecar, Umbra } from "umbra-shadow";
+import { SessionOver, type Sidecar, Umbra } from "umbra-shadow";
 import { z } from "zod";
 
 import { PATIENT_MS, Peer, quiet, type Server, unique, vacantAddress } from "../test/support.js";
@@ -217,6 +217,22 @@ export function testAdapter(server: Server, adapter: string, runAgent: RunAgent,
         sidecar.interventions.map((one) => one.rule),
         ["no-drop", "no-orders"],
       );
+      await sidecar.close();
+      const after = await runAgent({ umbra, options, shop, calls: [LIST] }).catch((error: unknown) => error);
+      assert.ok(after instanceof SessionOver, "guard is told at once that the session is over");
+    });
+  });
+
+  test(`${adapter}: the model reads that the session of its rules is over`, async () => {
+    const umbra = server.client({ agent: unique("coder") });
+    const shop = new Shop();
+    await umbra.sidecar({ task: "clean up" }, async (sidecar) => {
+      await umbra.request("post", "/v1/sessions/{id}/close", { path: { id: sidecar.id ?? "" }, body: {} });
+      const options = { server: "db", effects: { list_refunds: "read" }, sidecar } as const;
+      const { read, said } = await runAgent({ umbra, options, shop, calls: [LIST] });
+      assert.match(read[0] ?? "", /db\.list_refunds was not run \(session_over\)/);
+      assert.equal(said, "done");
+      assert.deepEqual(shop.ran, []);
     });
   });
 }

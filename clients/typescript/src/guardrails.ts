@@ -112,6 +112,7 @@ export class Guardrails {
     if (call === undefined) return await body();
     try {
       this.#before(tool, await this.session.guard({ call, ...this.#place() }, { signal }));
+      this.session.checkNotClosed();
     } catch (error) {
       this.#unasked(tool, error);
     }
@@ -197,7 +198,7 @@ export class Guardrails {
     return isBlock;
   }
 
-  /** Handles a failed question. In enforce mode, a call that the server refuses to judge is blocked. */
+  /** Handles a failed question. In enforce mode, a call that is not judged is blocked, except without a server. */
   #unasked(tool: GuardedTool, error: unknown): void {
     const isSidecars = error instanceof APIError || error instanceof Unavailable || error instanceof SessionOver;
     if (!isSidecars) throw error;
@@ -205,6 +206,9 @@ export class Guardrails {
       this.#warn(`${toolName(tool)} is not held to the rules: ${error.message}`);
     } else if (error instanceof APIError && ![401, 403].includes(error.status)) {
       throw new Blocked(toolName(tool), error.code, error.message, undefined, { cause: error });
+    } else if (error instanceof SessionOver) {
+      this.#warn(`${toolName(tool)} is blocked: ${error.message}`);
+      throw new Blocked(toolName(tool), "session_over", error.message, undefined, { cause: error });
     } else {
       throw error;
     }

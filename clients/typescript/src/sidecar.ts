@@ -105,6 +105,8 @@ export class Sidecar implements AsyncDisposable {
   #attachAfter = 0;
   /** Reason for the loss of the session; undefined while there is one. */
   #lost: string | undefined;
+  /** True if the session was closed, by this program or another. */
+  #isClosed = false;
   #isOver = false;
   readonly #staysOpen: boolean;
   #due: readonly DocumentDue[] = [];
@@ -496,6 +498,11 @@ export class Sidecar implements AsyncDisposable {
     this.#seen.saw(asked, answer);
   }
 
+  /** @internal Throws {@link SessionOver} if the session was closed, as far as the last answer told. */
+  checkNotClosed(): void {
+    if (this.#isClosed) throw new SessionOver(this.#lost);
+  }
+
   #checkInUse(): void {
     if (this.#isOver) throw new SessionOver("the session is over: attach a new one, or resume it by its id");
   }
@@ -577,6 +584,7 @@ export class Sidecar implements AsyncDisposable {
     if (error instanceof MissedAnswer) return error;
     if (!(error instanceof APIError) || !["no_session", "session_closed"].includes(error.code)) throw error;
     this.#lost ??= `the server ended the session: ${error.detail}`;
+    this.#isClosed ||= error.code === "session_closed";
     return new MissedAnswer(this.#lost);
   }
 

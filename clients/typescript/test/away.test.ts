@@ -289,6 +289,27 @@ test("a session that the server has ended stops no agent", async () => {
   assert.equal((await s.close()).session?.state, "closed");
 });
 
+test("once a session was closed, no call runs under its enforced rules", async () => {
+  const agent = unique("coder");
+  const ends: [string, (s: Sidecar) => unknown][] = [
+    ["by this program", (s) => s.close("succeeded")],
+    ["elsewhere", async (s) => (await server.client({ agent }).sidecar({}, { id: s.id ?? "" })).close()],
+  ];
+  for (const [where, end] of ends) {
+    const logger = recorder();
+    const s = await server.client({ agent, logger }).sidecar({ task: "send it" });
+    const send = s.guardrails("enforce", { server: "mail", name: "send_email" })((_: object) => assert.fail("it ran"));
+    const warned = s.guardrails("warn", { name: "get_page" })((_: object) => "a page");
+    await end(s);
+    for (let call = 0; call < 2; call++) {
+      const isOver = (error: unknown) => error instanceof Blocked && error.reason === "session_over";
+      await assert.rejects(send({}), isOver, where);
+    }
+    assert.equal(await warned({}), "a page");
+    assert.match(logger.lines.join("\n"), /mail\.send_email is blocked: .*get_page is not held to the rules: /s);
+  }
+});
+
 test("a killed server stops no agent, and the session's end is told with the next one", async (t: TestContext) => {
   const { server: own, coderKey } = await startKeyedServer();
   const agent = unique("coder");
