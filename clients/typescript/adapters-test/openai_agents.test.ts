@@ -18,7 +18,7 @@ import type { ApprovalRequired } from "umbra-shadow";
 import { guard } from "umbra-shadow/openai-agents";
 import { z } from "zod";
 
-import { startServer, unique } from "../test/support.js";
+import { recorder, startServer, unique } from "../test/support.js";
 import { type Call, type Outcome, type RunAgent, SCHEMAS, SECRET, Shop, testAdapter, TICKET } from "./scenarios.js";
 
 setTracingDisabled(true);
@@ -150,6 +150,24 @@ test("OpenAI Agents: the tool's own approval holds as well, and hosted tools are
     const { interruptions } = await runLoop(new Agent({ name: "desk", model, tools }), "go on");
     assert.deepEqual([interruptions.length, shop.ran.length], page ? [1, 0] : [0, 1]);
   }
+});
+
+test("OpenAI Agents: the pause waits for onApproval, and an error of it ends no run", async () => {
+  const logger = recorder();
+  const told: string[] = [];
+  const model = modelOf([{ name: "refund", arguments: { payment: "p-1", amount: 500 } }]);
+  const tools = guard(server.client({ agent: unique("desk"), logger }), toolsOf(new Shop()), {
+    server: "shop",
+    onApproval: async ({ approvalId }) => {
+      await new Promise((resolve) => setImmediate(resolve));
+      told.push(approvalId);
+      throw new Error("the chat is down");
+    },
+  });
+  const { interruptions } = await runLoop(new Agent({ name: "desk", model, tools }), "go on");
+  assert.deepEqual([interruptions.length, told.length], [1, 1]);
+  const warning = new RegExp(`warn umbra: onApproval failed for refund, .* ${told[0]}: Error: the chat is down`);
+  assert.match(logger.lines.join(), warning);
 });
 
 test("OpenAI Agents: a tool whose executor the boundary would not see is refused", () => {

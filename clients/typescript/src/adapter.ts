@@ -1,6 +1,6 @@
 /** Parts that the adapters of frameworks share: their options, and the way of one call of the model. */
 
-import { type Boundary, describedTool, type ToolSettings } from "./boundary.js";
+import { type Boundary, describedTool, errorText, type ToolSettings } from "./boundary.js";
 import { currentContext } from "./context.js";
 import { ApprovalRequired, UmbraError } from "./errors.js";
 import { randomId } from "./platform.js";
@@ -22,8 +22,11 @@ export interface AdapterOptions<Name extends string = string> {
 
 /** Options of the adapters whose framework pauses for a yes or no, without room for the approval's id. */
 export interface ApprovalOptions {
-  /** Receives each call that waits for a person: `approvalId`, and the framework's id of the call. */
-  onApproval?: (approval: ApprovalRequired, toolCallId: string | undefined) => void;
+  /**
+   * Receives each call that waits for a person: `approvalId`, and the framework's id of the call. The pause waits for
+   * it. An error of it is logged as a warning, and the run pauses all the same.
+   */
+  onApproval?: (approval: ApprovalRequired, toolCallId: string | undefined) => void | Promise<void>;
 }
 
 /** One call of the model. */
@@ -84,11 +87,20 @@ export class CallGuard {
         { signal: call.signal },
       );
       if (decision.decision !== "ask") return false;
-      this.options.onApproval?.(new ApprovalRequired(call.name, decision), call.id);
+      await this.#tell(new ApprovalRequired(call.name, decision), call.id);
       return true;
     } catch (error) {
       if (error instanceof UmbraError) return false;
       throw error;
+    }
+  }
+
+  async #tell(approval: ApprovalRequired, toolCallId: string | undefined): Promise<void> {
+    try {
+      await this.options.onApproval?.(approval, toolCallId);
+    } catch (error) {
+      const why = `onApproval failed for ${approval.tool}, which waits for ${approval.approvalId}: ${errorText(error)}`;
+      this.umbra.logger.warn(`umbra: ${why}`);
     }
   }
 

@@ -12,7 +12,7 @@ import { environment, randomId } from "./platform.js";
 import type { paths } from "./schema.js";
 import { credential, positive, serverAddress, SETTINGS, type UmbraSettings } from "./settings.js";
 import { Sidecar, type SidecarSettings } from "./sidecar.js";
-import { isRecord, type Repetition, type RequestOptions, Transport } from "./transport.js";
+import { isRecord, type Logger, type Repetition, type RequestOptions, Transport } from "./transport.js";
 import type {
   AcceptedEvent,
   Acknowledgement,
@@ -361,6 +361,11 @@ export class Umbra {
     list: (filters: ReflexionFilters = {}, options: RequestOptions = {}): Listing<Reflexion> =>
       this.#list("/v1/reflexions", filters, options),
   };
+
+  /** @internal */
+  get logger(): Logger {
+    return this.#transport.logger;
+  }
 
   /** Returns the state of the server: its queue, shadows, providers and database. */
   status(options: RequestOptions = {}): Promise<Status> {
