@@ -11,7 +11,7 @@ import type { ApprovalRequired } from "umbra-shadow";
 import { guard } from "umbra-shadow/ai";
 import { z } from "zod";
 
-import { startServer, unique } from "../test/support.js";
+import { Peer, startServer, unique } from "../test/support.js";
 import { type Call, type RunAgent, SCHEMAS, SECRET, Shop, testAdapter, TICKET } from "./scenarios.js";
 
 const usage = {
@@ -149,6 +149,18 @@ test("AI SDK: each call is decided once, though it is asked about twice and ids 
   }
   const rows = await server.audit({ run, kind: "decision" }, 3);
   assert.deepEqual([rows.length, new Set(rows.map((row) => row["call_id"])).size, shop.ran.length], [3, 3, 3]);
+});
+
+test("AI SDK: a server that hangs is waited for once a call, and is asked again for the next one", async () => {
+  await using peer = await new Peer(server.url).listen();
+  peer.behaviour = "hang";
+  const umbra = server.client({ url: peer.url, agent: unique("desk"), decisionTimeoutMs: 500 });
+  const shop = new Shop();
+  const tools = guard(umbra, toolsOf(shop), { server: "shop", effects: { list_refunds: "read" } });
+  const calls = [0, 0].map((page) => ({ name: "list_refunds", arguments: { page } }));
+  const model = new mocks7.MockLanguageModelV4({ doGenerate: answers(calls) });
+  await ai7.generateText({ model, prompt: "go", tools, stopWhen: ai7.isStepCount(3) });
+  assert.deepEqual([peer.received.match(/POST \/v1\/decide /g)?.length, shop.ran.length], [2, 2]);
 });
 
 test("AI SDK: a call that was never answered does not stand in the way of another with its id", async () => {

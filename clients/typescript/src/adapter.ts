@@ -1,8 +1,8 @@
 /** Parts that the adapters of frameworks share: their options, and the way of one call of the model. */
 
-import { type Boundary, describedTool, errorText, type ToolSettings } from "./boundary.js";
+import { type Boundary, describedTool, errorText, missedDecisions, type ToolSettings } from "./boundary.js";
 import { currentContext } from "./context.js";
-import { ApprovalRequired, UmbraError } from "./errors.js";
+import { ApprovalRequired, UmbraError, Unavailable } from "./errors.js";
 import { randomId } from "./platform.js";
 import type { GuardrailsWrapper, Sidecar } from "./sidecar.js";
 import { isRecord } from "./transport.js";
@@ -39,14 +39,22 @@ export interface ModelCall extends Pick<ToolSettings, "description" | "outputSch
   signal?: AbortSignal | undefined;
 }
 
-/** Most calls that were asked about and did not run yet. */
+/** Call that was asked about and did not run yet. */
+interface PendingCall {
+  id: string;
+  /** Failure of the question, and the time of it. */
+  missed?: { error: Unavailable; at: number };
+}
+
+/** Most pending calls. */
 const MOST_PENDING = 1_000;
+/** Time in which a failed question is not asked again, in milliseconds. */
+const MISSED_MS = 10_000;
 
 /** Decides and runs the calls of one set of tools. */
 export class CallGuard {
   readonly #guardrails: GuardrailsWrapper | undefined;
-  /** Ids that calls were asked about with. */
-  readonly #pending = new Map<string, string>();
+  readonly #pending = new Map<string, PendingCall>();
 
   constructor(
     private readonly umbra: Umbra,
@@ -64,7 +72,9 @@ export class CallGuard {
   /** Runs one call, or returns a stub, or throws, as `umbra.callTool` does. */
   async run<R>(call: ModelCall, body: () => R | Promise<R>): Promise<R> {
     const { signal, arguments: given } = call;
-    const decided = { ...this.#described(call), arguments: given, callId: this.#takePendingId(call), signal };
+    const { id: callId, missed } = this.#takePending(call) ?? {};
+    const decided = { ...this.#described(call), arguments: given, callId, signal };
+    if (missed && performance.now() - missed.at < MISSED_MS) missedDecisions.set(decided, missed.error);
     const make = () => this.umbra.callTool<R>(decided, body);
     return this.#guardrails ? this.#guardrails.run(make) : make();
   }
@@ -75,11 +85,12 @@ export class CallGuard {
    */
   async needsApproval(call: ModelCall): Promise<boolean> {
     const described = this.#described(call);
+    const pending = this.#pendingCall(call);
     try {
       const { effect } = described;
       const decision = await this.umbra.decide(
         {
-          call_id: this.#pendingId(call),
+          call_id: pending.id,
           tool: describedTool(described),
           arguments: toJson(call.arguments, MOST_VALUES) as Record<string, unknown>,
           ...(effect && { declared_effect: effect }),
@@ -90,6 +101,7 @@ export class CallGuard {
       await this.#tell(new ApprovalRequired(call.name, decision), call.id);
       return true;
     } catch (error) {
+      if (error instanceof Unavailable) pending.missed = { error, at: performance.now() };
       if (error instanceof UmbraError) return false;
       throw error;
     }
@@ -111,22 +123,22 @@ export class CallGuard {
     return { tool: { name, server }, effect, description, outputSchema, annotations };
   }
 
-  /** Returns the id of a call that is asked about before it runs: the same until it runs. */
-  #pendingId(call: ModelCall): string {
+  /** Returns a call that is asked about before it runs, with the same id until it runs. */
+  #pendingCall(call: ModelCall): PendingCall {
     const key = pendingKey(call);
-    const id = this.#pending.get(key) ?? randomId();
-    this.#pending.set(key, id);
+    const pending: PendingCall = { id: this.#pending.get(key)?.id ?? randomId() };
+    this.#pending.set(key, pending);
     const [oldest] = this.#pending.keys();
     if (this.#pending.size > MOST_PENDING && oldest !== undefined) this.#pending.delete(oldest);
-    return id;
+    return pending;
   }
 
-  #takePendingId(call: ModelCall): string | undefined {
+  #takePending(call: ModelCall): PendingCall | undefined {
     if (this.#pending.size === 0) return undefined;
     const key = pendingKey(call);
-    const id = this.#pending.get(key);
+    const pending = this.#pending.get(key);
     this.#pending.delete(key);
-    return id;
+    return pending;
   }
 }
 

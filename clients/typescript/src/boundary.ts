@@ -52,6 +52,9 @@ export interface ToolCall<R> extends ToolSettings, CallContext {
 /** A call to decide: the body of `POST /v1/decide`; what is missing is filled in. */
 export type DecideCall = Omit<DecideBody, "agent" | "call_id"> & { agent?: string; call_id?: string };
 
+/** Calls whose decision was asked for just before, and missed: they are not asked about again. */
+export const missedDecisions = new WeakMap<object, Unavailable>();
+
 const EFFECTS: readonly string[] = ["read", "write", "destructive"];
 const DECISIONS: readonly unknown[] = ["execute", "stub", "ask", "block"];
 /** Most tools that are remembered as no reads; beyond them, no tool runs while the server is away. */
@@ -103,6 +106,8 @@ export class Boundary {
 
     let decision: Decision;
     try {
+      const missed = missedDecisions.get(call);
+      if (missed !== undefined) throw missed;
       decision = await this.#ask(question, { signal: call.signal });
     } catch (error) {
       if (error instanceof APIError) {
