@@ -242,3 +242,16 @@ test("AI SDK: effects of unknown tools are refused", () => {
     /effects has refunds, but the tools are: refund, list_/,
   );
 });
+
+test("AI SDK: wrong options are refused", () => {
+  for (const [options, message] of [
+    [{ effect: {} }, /takes no effect; it takes effects, server, sidecar, onApproval/],
+    [{ onAproval: () => {} }, /takes no onAproval; it takes effects, /],
+    [{ server: 5 }, /server is a name/],
+    [{ sidecar: {} }, /sidecar is a session: await umbra\.sidecar/],
+    [{ onApproval: true }, /onApproval takes a function, not a boolean/],
+    [null, /takes an object such as { effects }, not null/],
+  ] as const) {
+    assert.throws(() => guard(server.client(), toolsOf(new Shop()), options as never), { name: "TypeError", message });
+  }
+});

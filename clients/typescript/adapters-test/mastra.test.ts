@@ -194,4 +194,6 @@ test("Mastra: effects of unknown tools are refused, and tools stay tools of Mast
     () => guard(server.client(), tools, { effects }),
     /effects has refunds, but the tools are: refund, list_/,
   );
+  const other = { onApproval: () => {} } as never;
+  assert.throws(() => guard(server.client(), tools, other), /takes no onApproval; it takes effects, /);
 });

@@ -1,6 +1,7 @@
 /** Parts that the adapters of frameworks share: their options, and the way of one call of the model. */
 
 import { type Boundary, describedTool, errorText, missedDecisions, type ToolSettings } from "./boundary.js";
+import { checkFunction, checkMembers } from "./checks.js";
 import { currentContext } from "./context.js";
 import { ApprovalRequired, UmbraError, Unavailable } from "./errors.js";
 import { randomId } from "./platform.js";
@@ -28,6 +29,11 @@ export interface ApprovalOptions {
    */
   onApproval?: (approval: ApprovalRequired, toolCallId: string | undefined) => void | Promise<void>;
 }
+
+/** Names of the options of every adapter. */
+export const ADAPTER_OPTIONS: readonly string[] = ["effects", "server", "sidecar"];
+/** Names of the options of the adapters whose framework has no room for the approval's id. */
+export const APPROVAL_OPTIONS: readonly string[] = [...ADAPTER_OPTIONS, "onApproval"];
 
 /** One call of the model. */
 export interface ModelCall extends Pick<ToolSettings, "description" | "outputSchema" | "annotations"> {
@@ -59,14 +65,22 @@ export class CallGuard {
   constructor(
     private readonly umbra: Umbra,
     private readonly options: AdapterOptions & ApprovalOptions,
+    /** Names of the adapter's options. */
+    known: readonly string[],
     /** Names of the tools, where the adapter knows them. */
     names?: readonly string[],
   ) {
     if (typeof umbra?.callTool !== "function") throw new TypeError("the first parameter is a client: new Umbra()");
+    checkMembers("the last parameter of an adapter", options, known);
+    const { server, sidecar, onApproval } = options;
+    if (server !== undefined && typeof server !== "string") throw new TypeError('server is a name, such as "mail"');
+    if (sidecar !== undefined && typeof sidecar?.guardrails !== "function")
+      throw new TypeError("sidecar is a session: await umbra.sidecar({ task })");
+    if (onApproval !== undefined) checkFunction("onApproval", onApproval);
     const unknown = Object.keys(options.effects ?? {}).find((name) => names && !names.includes(name));
     if (unknown !== undefined) throw new TypeError(`effects has ${unknown}, but the tools are: ${names?.join(", ")}`);
     for (const [name, effect] of Object.entries(options.effects ?? {})) describedTool({ tool: name, effect });
-    this.#guardrails = options.sidecar?.guardrails("enforce");
+    this.#guardrails = sidecar?.guardrails("enforce");
   }
 
   /** Runs one call, or returns a stub, or throws, as `umbra.callTool` does. */

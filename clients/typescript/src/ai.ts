@@ -1,6 +1,13 @@
 /** Adapter of the AI SDK (`ai` 6 and newer): `tools: guard(umbra, tools)`. */
 
-import { type AdapterOptions, type ApprovalOptions, CallGuard, type ModelCall, outputSchema } from "./adapter.js";
+import {
+  type AdapterOptions,
+  APPROVAL_OPTIONS,
+  type ApprovalOptions,
+  CallGuard,
+  type ModelCall,
+  outputSchema,
+} from "./adapter.js";
 import { checkObject } from "./checks.js";
 import type { Umbra } from "./umbra.js";
 
@@ -42,7 +49,7 @@ export function guard<T extends Record<string, object>>(
   options: AdapterOptions<keyof T & string> & ApprovalOptions = {},
 ): T {
   checkObject("guard(umbra, tools)", tools, "{ get_weather }");
-  const calls = new CallGuard(umbra, options, Object.keys(tools));
+  const calls = new CallGuard(umbra, options, APPROVAL_OPTIONS, Object.keys(tools));
   return Object.fromEntries(Object.entries(tools).map(([name, tool]) => [name, guarded(calls, name, tool)])) as T;
 }
 

@@ -1,7 +1,7 @@
 /** The execution boundary around tools: each call is decided by the server before it runs. */
 
 import { describeKind } from "./checks.js";
-import { type CallContext, currentContext, overlaid } from "./context.js";
+import { type CallContext, CONTEXT, currentContext, overlaid } from "./context.js";
 import { APIError, ApprovalRequired, Blocked, StubFault, Unavailable, UndecidedCall } from "./errors.js";
 import { OutcomeReporter } from "./outcomes.js";
 import { environment, processName, randomId } from "./platform.js";
@@ -22,6 +22,15 @@ export interface ToolSettings {
   /** Hints about the tool, such as `readOnlyHint`; they never lower an effect. */
   annotations?: ToolAnnotations | undefined;
 }
+
+const TOOL_SETTINGS = ["effect", "description", "inputSchema", "outputSchema", "annotations", "stub"];
+/** Names of the members of {@link ToolOptions}. */
+export const TOOL_OPTIONS: readonly string[] = ["name", "server", ...TOOL_SETTINGS];
+/** Names of the members of {@link ToolCall}. */
+export const TOOL_CALL: readonly string[] = [
+  ...["tool", "arguments", ...TOOL_SETTINGS, "stubOverride", "callId", "signal"],
+  ...CONTEXT,
+];
 
 /** Settings of {@link Umbra.tool}. */
 export interface ToolOptions<P extends unknown[], R> extends ToolSettings {

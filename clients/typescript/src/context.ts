@@ -21,6 +21,9 @@ export interface CallContext {
   modes?: readonly string[] | undefined;
 }
 
+/** Names of the members of a context. */
+export const CONTEXT: readonly string[] = ["agent", "session", "run", "parentRun", "seed", "route", "modes"];
+
 interface Ambient {
   context: CallContext;
   guardrails: Guardrails | undefined;

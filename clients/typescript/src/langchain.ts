@@ -3,7 +3,7 @@
 import { interrupt, isGraphBubbleUp } from "@langchain/langgraph";
 import { type AgentMiddleware, createMiddleware, ToolMessage } from "langchain";
 
-import { type AdapterOptions, CallGuard } from "./adapter.js";
+import { ADAPTER_OPTIONS, type AdapterOptions, CallGuard } from "./adapter.js";
 import { ApprovalRequired, Blocked, StubFault } from "./errors.js";
 import type { Umbra } from "./umbra.js";
 
@@ -37,7 +37,7 @@ export interface ApprovalInterrupt {
  * have to see failures, come after it.
  */
 export function umbraMiddleware(umbra: Umbra, options: AdapterOptions = {}): AgentMiddleware {
-  const calls = new CallGuard(umbra, options);
+  const calls = new CallGuard(umbra, options, ADAPTER_OPTIONS);
   return createMiddleware({
     name: "UmbraMiddleware",
     wrapToolCall: async (request, handler) => {

@@ -1,6 +1,6 @@
 /** Adapter of Mastra (`@mastra/core` 1 and newer): `tools: guard(umbra, tools)`. */
 
-import { type AdapterOptions, CallGuard, outputSchema } from "./adapter.js";
+import { ADAPTER_OPTIONS, type AdapterOptions, CallGuard, outputSchema } from "./adapter.js";
 import { checkObject } from "./checks.js";
 import { ApprovalRequired, Blocked, StubFault } from "./errors.js";
 import { isRecord } from "./transport.js";
@@ -60,7 +60,7 @@ export function guard<T extends Record<string, object>>(
   options: AdapterOptions<keyof T & string> = {},
 ): T {
   checkObject("guard(umbra, tools)", tools, "{ get_weather }");
-  const calls = new CallGuard(umbra, options, Object.keys(tools));
+  const calls = new CallGuard(umbra, options, ADAPTER_OPTIONS, Object.keys(tools));
   return Object.fromEntries(Object.entries(tools).map(([name, tool]) => [name, guarded(calls, name, tool)])) as T;
 }
 

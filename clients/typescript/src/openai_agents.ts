@@ -1,6 +1,6 @@
 /** Adapter of the OpenAI Agents SDK (`@openai/agents`): `tools: guard(umbra, tools)`. */
 
-import { type AdapterOptions, type ApprovalOptions, CallGuard, type ModelCall } from "./adapter.js";
+import { type AdapterOptions, APPROVAL_OPTIONS, type ApprovalOptions, CallGuard, type ModelCall } from "./adapter.js";
 import { Blocked, StubFault } from "./errors.js";
 import { isRecord } from "./transport.js";
 import type { Umbra } from "./umbra.js";
@@ -46,6 +46,7 @@ export function guard<T extends { type: string; name: string }>(
   const calls = new CallGuard(
     umbra,
     options,
+    APPROVAL_OPTIONS,
     tools.map((tool) => tool.name),
   );
   return tools.map((tool) =>

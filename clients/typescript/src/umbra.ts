@@ -1,9 +1,10 @@
 /** The client: server, key and identity of the caller, and all that the API offers to programs. */
 
 import { batches } from "./batches.js";
-import { Boundary, type DecideCall, describedTool, type ToolCall, type ToolOptions } from "./boundary.js";
+import type { DecideCall, ToolCall, ToolOptions } from "./boundary.js";
+import { Boundary, describedTool, TOOL_CALL, TOOL_OPTIONS } from "./boundary.js";
 import { checkFunction, checkMembers, checkObject, describeKind } from "./checks.js";
-import { type CallContext, currentContext, overlaid, withContext } from "./context.js";
+import { type CallContext, CONTEXT, currentContext, overlaid, withContext } from "./context.js";
 import { pause } from "./deadline.js";
 import { Unavailable } from "./errors.js";
 import { type GuardedTool, wrappedTools } from "./guardrails.js";
@@ -386,6 +387,7 @@ export class Umbra {
     body: (...parameters: P) => R | Promise<R>,
   ): (...parameters: P) => Promise<Awaited<R>> {
     checkFunction("umbra.tool(options, fn)", body);
+    checkMembers("umbra.tool(options, fn)", options, TOOL_OPTIONS);
     const { name, server, stub, ...settings } = options;
     const tool: GuardedTool = { name, server };
     describedTool({ ...settings, tool });
@@ -410,6 +412,7 @@ export class Umbra {
    */
   async callTool<R>(call: ToolCall<R>, body: () => R | Promise<R>): Promise<R> {
     checkFunction("umbra.callTool(call, fn)", body);
+    checkMembers("umbra.callTool(call, fn)", call, TOOL_CALL);
     const { guardrails } = currentContext();
     if (guardrails === undefined) return this.#boundary.callTool(call, body);
     const { name, server } = describedTool(call);
@@ -438,6 +441,7 @@ export class Umbra {
    */
   context<R>(context: CallContext, body: () => R): R {
     checkFunction("umbra.context(context, fn)", body);
+    checkMembers("umbra.context(context, fn)", context, CONTEXT);
     const outer = currentContext().context;
     const base = outer.run ? {} : { run: this.#boundary.base.run };
     const inner = overlaid(context, { ...outer, ...base });
