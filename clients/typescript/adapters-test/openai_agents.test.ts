@@ -152,6 +152,30 @@ test("OpenAI Agents: the tool's own approval holds as well, and hosted tools are
   }
 });
 
+test("OpenAI Agents: a failing tool is reported as failed, and the model reads the same as without guard", async () => {
+  const run = unique("run");
+  const umbra = server.client({ agent: unique("desk"), run });
+  const broken = tool({
+    name: "get_page",
+    description: "page",
+    parameters: z.object({}),
+    execute: async () => {
+      throw new RangeError("no such page");
+    },
+  });
+  const read = [];
+  for (const tools of [[broken], guard(umbra, [broken], { effects: { get_page: "read" } })]) {
+    const model = modelOf([{ name: "get_page", arguments: {} }]);
+    await runLoop(new Agent({ name: "desk", model, tools }), "go on");
+    read.push(resultsIn(model)[0]);
+  }
+  assert.match(read[0] ?? "", /error/);
+  assert.equal(read[1], read[0]);
+  assert.ok(await umbra.flush());
+  const [row] = await server.audit({ run, kind: "outcome" }, 1);
+  assert.equal((row?.["outcome"] as { status: string }).status, "error");
+});
+
 test("OpenAI Agents: the pause waits for onApproval, and an error of it ends no run", async () => {
   const logger = recorder();
   const told: string[] = [];

@@ -22,6 +22,12 @@ interface CallDetails {
   signal?: AbortSignal;
 }
 
+/** Beginning of the text that the SDK returns in place of an error of a tool. The error itself is kept from callers. */
+const FAILURE = "An error occurred while running the tool.";
+
+/** Failure of a tool that the SDK made a text of. */
+class ToolFailure extends Error {}
+
 /**
  * Returns the tools of an agent, each function tool with the boundary around it:
  *
@@ -76,12 +82,15 @@ function guarded(calls: CallGuard, tool: FunctionTool): FunctionTool {
       const given = argumentsOf(input);
       if (given === undefined) return `${tool.name} was not run: its arguments are no JSON object.`;
       try {
-        return await calls.run(call(given, details?.toolCall?.callId, details?.signal), () =>
-          tool.invoke(runContext, input, details),
-        );
+        return await calls.run(call(given, details?.toolCall?.callId, details?.signal), async () => {
+          const output = await tool.invoke(runContext, input, details);
+          if (typeof output === "string" && output.startsWith(FAILURE)) throw new ToolFailure(output);
+          return output;
+        });
       } catch (error) {
         // An error ends the run, unless the tool's own error function made a text of it.
-        if (error instanceof Blocked || error instanceof StubFault) return error.message;
+        const isTold = error instanceof Blocked || error instanceof StubFault || error instanceof ToolFailure;
+        if (isTold) return error.message;
         throw error;
       }
     },
