@@ -16,7 +16,7 @@ from typing import Any
 
 from umbra_shadow import Umbra
 
-BOOKS = sys.argv[1]
+BOOKS = sys.argv[1] if len(sys.argv) > 1 else sys.exit("usage: python examples/billing/agent.py BOOKS.json")
 umbra = Umbra()
 
 
