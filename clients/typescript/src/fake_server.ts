@@ -118,6 +118,7 @@ const STEPS: Record<string, FakeStep> = {
 /** Steps that the stream of a session tells. */
 const TOLD: readonly string[] = ["turn", "message", "guard", "close"];
 const TIME = "2026-01-01T00:00:00Z";
+const NEVER = "2100-01-01T00:00:00Z";
 const COMPLETE = { policy_version: "fake", degraded: false, warnings: [] };
 const JUDGED = { inputs: "fake", ...COMPLETE };
 /** Most patterns that a turn offers. */
@@ -150,7 +151,6 @@ export class FakeServer extends Transport {
   }
 
   script(step: FakeStep, members: object): void {
-    if (!Object.values(STEPS).includes(step)) throw new TypeError(`FakeSidecar has no step ${JSON.stringify(step)}`);
     this.#scripted.set(step, [...(this.#scripted.get(step) ?? []), members]);
   }
 
@@ -222,7 +222,10 @@ export class FakeServer extends Transport {
       outcome: () => ({}),
       event: () => (body.events ? acceptedAll(body.events) : accepted(body)),
     };
-    const answer = { ...answers[step](), ...scripted };
+    const answer: object = { ...answers[step](), ...scripted };
+    if ("decision" in answer && answer.decision === "ask" && !("approval" in answer)) {
+      Object.assign(answer, { approval: { id: "apr_fake", expires_at: NEVER } });
+    }
     if (id !== undefined && TOLD.includes(step)) {
       session.said.push({ event: step, data: JSON.stringify(answer) });
       for (const listener of this.#listeners.splice(0)) listener();
@@ -480,6 +483,10 @@ export class FakeServer extends Transport {
     for (const label of ruling.taints) taints.add(label);
     return ruling;
   }
+}
+
+export function checkStep(step: FakeStep): void {
+  if (!Object.values(STEPS).includes(step)) throw new TypeError(`FakeSidecar has no step ${JSON.stringify(step)}`);
 }
 
 function checkOneOf(pointer: string, known: readonly string[], value: unknown): void {

@@ -2,8 +2,10 @@
 
 import { checkFunction, checkMembers } from "./checks.js";
 import type { FakeRule } from "./fake_rules.js";
-import { type FakeRequest, FakeServer, type FakeStep } from "./fake_server.js";
+import { checkStep, type FakeRequest, FakeServer, type FakeStep } from "./fake_server.js";
+import { empty } from "./sidecar_answers.js";
 import type { Logger } from "./transport.js";
+import type { Decision, GuardAnswer } from "./types.js";
 import { Umbra } from "./umbra.js";
 
 export type { FakeRule, FakeVerdict, Moment } from "./fake_rules.js";
@@ -18,6 +20,22 @@ export interface FakeSettings {
   /** Receiver of warnings; the console's `warn` unless given. */
   logger?: Logger;
 }
+
+const RULING = ["rule", "reason", "checked_by", "taints", "due", "tool", "effect"] satisfies (keyof GuardAnswer)[];
+/** Members of answers, by step. Answers of the other steps have any. */
+const MEMBERS: Partial<Record<FakeStep, readonly string[]>> = {
+  attach: Object.keys(empty.attachment()),
+  turn: Object.keys(empty.turn()),
+  message: Object.keys(empty.message()),
+  guard: [...Object.keys(empty.guard()), ...RULING],
+  select: Object.keys(empty.selection()),
+  close: Object.keys(empty.summary()),
+  decide: [
+    ...(["decision", "reason", "detail", "approval", "stub", "merge", "warning", "execution", "effect"] as const),
+    ...(["effect_source", "guard", "explain", "contract", "sandbox", "replayed", "call_id", "decision_id"] as const),
+    "audit_seq",
+  ] satisfies (keyof Decision)[],
+};
 
 /**
  * Sidecar without a server: the sessions of its client {@link umbra} are answered in this process.
@@ -66,11 +84,14 @@ export class FakeSidecar {
 
   /** Returns the bodies of a step's requests, oldest first. */
   asked(step: FakeStep): FakeRequest["body"][] {
+    checkStep(step);
     return this.requests.filter((one) => one.step === step).map(({ body }) => body);
   }
 
   /** Sets members of the answer to the next such step; repeated calls set those of the steps after it. */
   script(step: FakeStep, members: object): void {
+    checkStep(step);
+    checkMembers(`script("${step}", members)`, members, MEMBERS[step] ?? Object.keys(Object(members)));
     this.#server.script(step, members);
   }
 }

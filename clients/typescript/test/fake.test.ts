@@ -54,6 +54,9 @@ test("answers are scripted, and requests are recorded", async () => {
   );
   assert.equal(fake.asked("close")[0]?.["outcome"], "succeeded");
   assert.throws(() => fake.script("turns" as "turn", {}), /no step "turns"/);
+  assert.throws(() => fake.asked("mesage" as "message"), /no step "mesage"/);
+  assert.throws(() => fake.script("turn", { directive: [] }), /script\("turn", members\) takes no directive; it takes/);
+  assert.throws(() => fake.script("decide", { verdict: "ask" }), /takes no verdict; it takes decision, reason, /);
 });
 
 test("a fake goes away, and is there at once when it returns", async () => {
@@ -78,12 +81,14 @@ test("each call of the boundary runs, unless its answer is scripted", async () =
   assert.deepEqual([await fake.umbra.flush(), fake.asked("outcome").length], [true, 1]);
   for (const [members, kind] of [
     [{ decision: "block", reason: "policy", detail: "no" }, Blocked],
-    [{ decision: "ask", approval: { id: "apr_1", expires_at: "" } }, ApprovalRequired],
+    [{ decision: "ask" }, ApprovalRequired],
     [{ decision: "stub", stub: { fault: "rate_limited", result: {} } }, StubFault],
   ] as const) {
     fake.script("decide", members);
     await assert.rejects(refund({ amount: 2 }), kind);
   }
+  fake.script("decide", { decision: "ask" });
+  await assert.rejects(refund({ amount: 2 }), { approvalId: "apr_fake", message: /must approve apr_fake; then/ });
   fake.script("decide", { decision: "stub", stub: { result: "rehearsed" } });
   assert.equal(await refund({ amount: 3 }), "rehearsed");
   const [asked] = fake.asked("decide");
