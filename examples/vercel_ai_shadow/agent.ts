@@ -3,7 +3,7 @@
  * reads are real, and show what it seemed to write. The shop is a JSON file, in which all changes can be seen.
  *
  *     umbra serve --tools examples/vercel_ai_shadow/tools.yaml &
- *     (cd clients/typescript && npm ci)                        # Node 20.16 or newer
+ *     (cd clients/typescript && npm ci && npm run build)       # Node 22 or newer, for the AI SDK 7
  *     cd examples/vercel_ai_shadow && npm ci
  *     export OPENAI_API_KEY=...             # and OPENAI_BASE_URL, OPENAI_MODEL for models of another server
  *
