@@ -366,6 +366,11 @@ class Away(Case):
             self.assertEqual((held.decision, held.degraded), ("block", True))
             ran = s.guardrails("enforce", server="db", name="drop_table")(lambda: "ran")
             self.assertRaises(Blocked, ran)
+            # Labels and documents of the session are out of reach: no call runs under its rules.
+            with self.assertRaises(Blocked) as over:
+                s.guardrails("enforce", name="harmless")(lambda: "ran")()
+            self.assertEqual((over.exception.reason, "closed" in over.exception.detail), ("session_over", True))
+            self.assertEqual(s.guardrails("warn", name="harmless")(lambda: "ran")(), "ran")
             self.assertEqual(str((await s.select("edit a file")).ranked[0].tool), "files.edit_file")
             self.assertTrue(s.degraded)
 

@@ -17,7 +17,7 @@ from ._json import MOST_VALUES, is_mapping, plain
 from ._names import joined
 from ._session import Session
 from ._tools import Call, F, Tool, full_name, rules_in_force, tool_around, wrapped
-from .errors import APIError, Blocked, ResultWithheld, UmbraError
+from .errors import APIError, Blocked, ResultWithheld, SessionOver, UmbraError
 
 if TYPE_CHECKING:
     from ._async.sidecar import AsyncSidecar
@@ -96,11 +96,14 @@ class Rules:
                 raise ResultWithheld(tool.name, ruling.reason or "a rule says so", ruling.model_dump(mode="json"))
 
     def unasked(self, tool: Tool, error: UmbraError) -> None:
-        """Follows a failed question. Under ``enforce``, a call that the server refuses to judge is blocked."""
+        """Follows a failed question. Under ``enforce`` a call that is not judged is blocked, except without a server."""
         if self.enforcement != "enforce":
             log.warning("umbra: %s is not held to the rules: %s", tool.name, error)
         elif isinstance(error, APIError) and error.status not in (401, 403):
             raise Blocked(tool.name, error.code, str(error)) from None
+        elif isinstance(error, SessionOver):
+            log.warning("umbra: %s is blocked: %s", tool.name, error)
+            raise Blocked(tool.name, "session_over", str(error)) from None
         else:
             raise error
 

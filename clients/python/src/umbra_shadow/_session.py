@@ -217,6 +217,8 @@ class Session:
         self._attach_after = 0.0
         # Reason for the loss of the session; None while there is one.
         self._lost: str | None = None
+        # True if the session was closed, by this program or another.
+        self._is_closed = False
         self._seen: dict[str, Seen] = {}
         self._due: list[models.DocumentDue] = []
         # True while the server has another route or other modes than the session: those of guardrails for some calls.
@@ -408,7 +410,13 @@ class Session:
         if refused.code not in ("no_session", "session_closed"):
             raise refused
         self._lost = self._lost or f"the server ended the session: {refused.detail}"
+        self._is_closed = self._is_closed or refused.code == "session_closed"
         return Missed(self._lost)
+
+    def _check_not_closed(self) -> None:
+        """Raises :class:`SessionOver` if the session was closed, as far as the last answer told."""
+        if self._is_closed:
+            raise SessionOver(self._lost)
 
     def _may_attach(self) -> bool:
         """Returns True if the caller must attach the session now, and then call :meth:`_attached_now`."""

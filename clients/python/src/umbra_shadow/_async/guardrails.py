@@ -43,6 +43,7 @@ async def guarded(session: AsyncSidecar, rules: Rules, call: Call, run: Callable
         return await run()
     try:
         answer = await session.guard(planned, **rules.place())
+        session._check_not_closed()
     except (APIError, Unavailable, SessionOver) as error:
         rules.unasked(call.tool, error)
     else:

@@ -44,6 +44,7 @@ def guarded(session: Sidecar, rules: Rules, call: Call, run: Callable[[], Any]) 
         return run()
     try:
         answer = session.guard(planned, **rules.place())
+        session._check_not_closed()
     except (APIError, Unavailable, SessionOver) as error:
         rules.unasked(call.tool, error)
     else:
