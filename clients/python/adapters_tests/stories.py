@@ -4,6 +4,7 @@ A driver subclasses :class:`Stories` and runs its framework's agent; `scripts/ad
 environment of its own.
 """
 
+import asyncio
 import contextlib
 import dataclasses
 import json
@@ -119,6 +120,9 @@ class Stories:
     is_failing_told = True
     """True if the framework tells the model of a tool's exception instead of ending the run."""
 
+    is_knowing_tools = False
+    """True if the adapter knows all tools of the agent."""
+
     async def play(self, umbra: Umbra, calls: Calls, **settings: Any) -> Told:
         """Runs an agent whose model asks for the calls, one at a time, and then says ``done``."""
         raise NotImplementedError
@@ -207,6 +211,24 @@ class Stories:
         told = await self.play(self.umbra, [("edit_file", {"path": "a", "text": "b"})], stubs={"edit_file": "as if"})
         self.assertEqual(told.results, ["as if"])
         self.assertEqual(len(self.tools.ran), 1)
+
+    async def test_unfit_stubs(self: Any) -> None:
+        """A stub function that does not take the arguments, or returns no JSON, blocks its call and not the run."""
+        self.rehearse()
+        for stub in (lambda args: "as if", lambda path, text: object(), lambda path, text: asyncio.Event):
+            with self.assertLogs("umbra_shadow", "WARNING") as logs:
+                told = await self.play(
+                    self.umbra, [("edit_file", {"path": "a", "text": "b"})], stubs={"edit_file": stub}
+                )
+            self.assertIn("edit_file is not rehearsed: its stub cannot be used", "".join(logs.output))
+            self.assertIn("was not run (invalid_stub)", told.results[0])
+            self.assertEqual((told.final, self.tools.ran), ("done", []))
+
+    async def test_misspelt_name(self: Any) -> None:
+        if not self.is_knowing_tools:
+            return self.skipTest("the adapter does not know the agent's tools")
+        with self.assertRaisesRegex(ValueError, "effects names 'lokup', which is no tool here: is it 'lookup'"):
+            await self.play(self.umbra, [], effects={"lokup": "read"})
 
     async def test_rehearsed_is_read(self: Any) -> None:
         """A read that runs in a rehearsal has what the run has rehearsed, in the tool's own form."""

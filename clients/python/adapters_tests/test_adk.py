@@ -84,6 +84,11 @@ class ADK(Stories, unittest.IsolatedAsyncioTestCase):
 
         return [refund, FunctionTool(lookup), list_refunds, search_code, Files(edit_file), break_down]
 
+    async def test_misspelt_name_without_toolsets(self) -> None:
+        tools = [one for one in self.functions() if not isinstance(one, Files)]
+        with self.assertRaisesRegex(ValueError, "server names 'refunds', which is no tool here: is it 'refund'"):
+            guarded(tools, self.umbra, server={"refunds": "shop"})
+
     async def play(self, umbra: Umbra, calls: Calls, **settings: Any) -> Told:
         model = Scripted(model="scripted")
         model._left = list(calls)

@@ -45,6 +45,7 @@ class Scripted(BaseLLM):
 class CrewAI(Stories, unittest.IsolatedAsyncioTestCase):
     is_pausing = False
     is_native = True
+    is_knowing_tools = True
 
     def functions(self) -> list[BaseTool]:
         ran = self.tools.run
@@ -92,7 +93,7 @@ class CrewAI(Stories, unittest.IsolatedAsyncioTestCase):
             goal=f"serve {Context().word}",
             backstory=f"the key is {Context().key}",
             llm=model,
-            tools=guarded(self.functions(), umbra, effects=EFFECTS, server=SERVERS, **settings),
+            tools=guarded(self.functions(), umbra, **{"effects": EFFECTS, "server": SERVERS, **settings}),
         )
         task = Task(description="go", expected_output="done", agent=agent)
         result = await Crew(agents=[agent], tasks=[task]).kickoff_async()

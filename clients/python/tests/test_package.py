@@ -21,10 +21,11 @@ import support
 from support import Case, Peer, setUpModule
 
 import umbra_shadow
-from umbra_shadow import APIError, AsyncUmbra, Umbra, Unavailable, UndecidedCall, errors
+from umbra_shadow import APIError, AsyncUmbra, SessionOver, Umbra, Unavailable, UndecidedCall, errors
 from umbra_shadow._config import Config
 from umbra_shadow._core import Core
 from umbra_shadow._requests import EventDecoder, Request, ServerEvent
+from umbra_shadow.adapters._boundary import ToolBoundary
 
 __all__ = ["setUpModule"]
 
@@ -146,6 +147,24 @@ class Settings(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "characters that no key has") as bad:
             Umbra(api_key="umbra_sk_x\n")
         self.assertNotIn("umbra_sk", str(bad.exception))
+
+    def test_settings_of_adapters(self) -> None:
+        umbra = Umbra("http://127.0.0.1:9")
+        wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
+            ({"effects": "read"}, TypeError, "effects has values by the tool's name"),
+            ({"effects": ["refund"]}, TypeError, "effects has values by the tool's name"),
+            ({"server": ["shop"]}, TypeError, "server has values by the tool's name"),
+            ({"stubs": {"refund": object()}}, TypeError, "the stub of refund is .* a form in JSON: object has no"),
+            ({"stubs": {"refund": asyncio.sleep}}, TypeError, "the stub of refund is a plain function"),
+            ({"sidecar": umbra.sidecar()}, SessionOver, "the session has not begun: with umbra.sidecar"),
+        ]
+        for settings, kind, words in wrong:
+            with self.subTest(words), self.assertRaisesRegex(kind, words):
+                ToolBoundary(umbra, **settings)
+        boundary = ToolBoundary(umbra, server={"refunds": "shop"}, effects={"get": "read", "gett": "read"})
+        boundary.check_names(["get", "delete"])
+        with self.assertRaisesRegex(ValueError, "server names 'refunds', which is no tool here: is it 'refund'"):
+            boundary.check_names(["get", "refund"])
 
     def test_key_is_in_no_text(self) -> None:
         umbra = Umbra("http://127.0.0.1:9", api_key="umbra_sk_hidden", timeout=0.1, decision_timeout=0.1)

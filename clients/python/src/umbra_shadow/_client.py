@@ -96,9 +96,10 @@ class ClientBase:
         knows. Without ``effect`` the server goes by the tool's name, and takes the tool for destructive if the name is
         unclear.
         ``name`` and ``server``: the tool's name in contracts (``server.name``); the function's own name unless given.
-        ``stub``: the result in rehearsal where the server has no contract: any value, None included, or a function of
-        the same arguments that returns one. The function is called before each question, and its value is returned
-        unchanged; the server validates the JSON form of the value and audits it.
+        ``stub``: the result in rehearsal where the server has no contract: any value, None included, or a plain
+        function that is called as the tool is and returns one. The function is called before each question, and its
+        value is returned unchanged; the server validates the JSON form of the value and audits it. A value without
+        such a form is a :class:`TypeError`, and that of a function a :class:`Blocked` call (``invalid_stub``).
         ``output_schema``: JSON Schema of the result, from which the server makes a stub if there is no contract and no
         stub.
         ``ignore``: names of parameters that a framework fills in, not the model: they are not sent. Parameters with

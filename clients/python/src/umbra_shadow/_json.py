@@ -50,12 +50,13 @@ class Pairs:
         self.pairs = pairs
 
 
-def plain(value: Any, most: float = float("inf")) -> Any:
+def plain(value: Any, most: float = float("inf"), strict: bool = False) -> Any:
     """Converts a value to JSON. A value without a form in JSON becomes its text, so that rules can still read it.
 
-    Raises :class:`ValueError` if the value has more than ``most`` parts.
+    Raises :class:`ValueError` if the value has more than ``most`` parts, and under ``strict`` for a value without a
+    text of its own, such as a function.
     """
-    return _Plain(most).of(value, 0)
+    return _Plain(most, strict).of(value, 0)
 
 
 def encoded(value: Any) -> bytes:
@@ -89,8 +90,8 @@ def _keyed(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class _Plain:
-    def __init__(self, most: float) -> None:
-        self.left = most
+    def __init__(self, most: float, strict: bool) -> None:
+        self.left, self.strict = most, strict
 
     def of(self, value: Any, depth: int) -> Any:
         self.left -= 1
@@ -128,6 +129,8 @@ class _Plain:
             if not isinstance(value, type) and callable(getattr(value, method, None)):
                 with contextlib.suppress(Exception):
                     return self.of(getattr(value, method)(), depth + 1)
+        if self.strict and cast(Any, type(value)).__str__ is object.__str__:
+            raise ValueError(f"{type(value).__name__} has no form in JSON")
         return str(value)
 
 

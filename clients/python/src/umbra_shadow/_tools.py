@@ -83,10 +83,18 @@ class Tool:
     ) -> None:
         if effect is not None and effect not in EFFECTS:
             raise ValueError(f"effect is one of {', '.join(EFFECTS)}, not {effect!r}")
+        named = name or name_of(function)
+        if is_coroutine_function(stub):
+            raise TypeError(f"the stub of {named} is a plain function, not a coroutine function")
+        if stub is not UNSET and not callable(stub):
+            try:
+                plain(stub, strict=True)
+            except ValueError as odd:
+                raise TypeError(f"the stub of {named} is a value with a form in JSON: {odd}") from None
         self.function, self.effect, self.stub = function, effect, stub
         self.core = core
         """Client whose boundary is around the tool; None for a tool of a sidecar's guardrails alone."""
-        self.described: dict[str, Any] = {"name": name or name_of(function)}
+        self.described: dict[str, Any] = {"name": named}
         if server:
             self.described["server"] = server
         description = description if description is not None else _docstring_of(function)
@@ -218,7 +226,7 @@ class Call:
         elif tool.stub is not UNSET:
             try:
                 self._own = self.make_stub()
-                body["stub_fallback"] = {"result": plain(self._own)}
+                body["stub_fallback"] = {"result": plain(self._own, strict=True)}
             except Exception as error:
                 # The error matters only if the stub is needed: a call that runs needs no stub.
                 self._failed = error
@@ -252,7 +260,10 @@ class Call:
                 return self.override
             return self._own if stub.get("is_fallback") else tool.typed(stub.get("result"), answer)
         if answer.get("reason") == "no_contract" and self._failed is not None:
-            raise self._failed
+            words = f"its stub cannot be used: {type(self._failed).__name__}: {self._failed}"
+            detail = f"{words}. A stub function is called as the tool is, and returns a value with a form in JSON"
+            log.warning("umbra: %s is not rehearsed: %s", tool.name, detail)
+            raise Blocked(tool.name, "invalid_stub", detail, answer) from self._failed
         if answer["decision"] == "ask":
             raise ApprovalRequired(tool.name, answer)
         raise Blocked(tool.name, answer.get("reason") or "policy", answer.get("detail") or "no reason given", answer)

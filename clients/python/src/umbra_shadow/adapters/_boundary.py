@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Union
 
 from .._async.sidecar import AsyncSidecar
@@ -34,7 +35,7 @@ class ToolBoundary:
 
     ``sidecar``: session whose rules come first, or guardrails of it. ``server``: server of all tools, or servers by
     the tool's name. ``effects``: effect by the tool's name, ``read``, ``write`` or ``destructive``. ``stubs``: result
-    in rehearsal by the tool's name, or a function of the arguments that returns it.
+    in rehearsal by the tool's name, or a function that returns it and is called with the arguments as keywords.
     """
 
     def __init__(
@@ -47,6 +48,13 @@ class ToolBoundary:
     ) -> None:
         if not isinstance(umbra, ClientBase):
             raise TypeError(f"an adapter needs a client, Umbra(...) or AsyncUmbra(...), not {type(umbra).__name__}")
+        for setting, given, takes in (
+            ("effects", effects, (Mapping,)),
+            ("server", server, (str, Mapping)),
+            ("stubs", stubs, (Mapping,)),
+        ):
+            if given is not None and not isinstance(given, takes):
+                raise TypeError(f"{setting} has values by the tool's name, {{'refund': ...}}, and is not {given!r}")
         for name, effect in (effects or {}).items():
             if effect not in EFFECTS:
                 raise ValueError(f"effects[{name!r}] is one of {', '.join(EFFECTS)}, not {effect!r}")
@@ -58,9 +66,27 @@ class ToolBoundary:
             self._rules = None
         else:
             raise TypeError(f"sidecar is a session, or guardrails of it, not {type(sidecar).__name__}")
+        if self._rules is not None:
+            # Raises for a session before its block or after its end.
+            self._rules.session._in_use()
+        for name, stub in (stubs or {}).items():
+            # Raises for a stub that no call could use.
+            Tool(name=name, stub=stub)
         self._core = umbra._core
         self._server = server
         self._effects, self._stubs = dict(effects or {}), dict(stubs or {})
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Raises :class:`ValueError` if a setting misspells the name of one of the agent's tools.
+
+        Names that resemble none are left alone: agents may share their settings.
+        """
+        known = set(names)
+        servers = {} if isinstance(self._server, str) else self._server or {}
+        for setting, given in (("effects", self._effects), ("server", servers), ("stubs", self._stubs)):
+            for name in given.keys() - known:
+                if nearest := difflib.get_close_matches(name, known - given.keys(), 1):
+                    raise ValueError(f"{setting} names {name!r}, which is no tool here: is it {nearest[0]!r}?")
 
     def call(
         self,
@@ -176,6 +202,15 @@ def approval_of(call: Call, asked: ApprovalRequired | None = None) -> dict[str, 
     if asked is not None:
         told |= {"approval_id": asked.approval_id, "expires_at": asked.expires_at}
     return told
+
+
+def tools_in(tools: Any) -> list[Any]:
+    """Returns the tools that an adapter is given. Raises :class:`TypeError` for a tool in place of a list."""
+    # Some frameworks' tools can be iterated, over their fields.
+    if callable(tools) or hasattr(tools, "name") or not hasattr(tools, "__iter__"):
+        name = getattr(tools, "name", None) or getattr(tools, "__name__", "tool")
+        raise TypeError(f"guarded takes a list of tools: guarded([{name}], umbra)")
+    return list(tools)
 
 
 def text_of(value: Any) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Union
 from .._client import ClientBase
 from .._json import is_object
 from ..errors import ApprovalRequired
-from ._boundary import REFUSALS, Rulebook, ToolBoundary, ToolError, approval_of, refusal, text_of
+from ._boundary import REFUSALS, Rulebook, ToolBoundary, ToolError, approval_of, refusal, text_of, tools_in
 from ._extras import suggest_extra
 
 with suggest_extra("adk"):
@@ -49,13 +49,18 @@ def guarded(
     ``sidecar``: a session, whose guardrails are put around the same tools (or ``session.guardrails("warn")``).
     ``server``: the tools' server in rules and contracts, or servers by tool. ``effects``: ``read``, ``write`` or
     ``destructive`` by tool: declared reads run while the server is away, all other tools do not. ``stubs``: results in
-    rehearsal by tool, or functions of the arguments.
+    rehearsal by tool, or functions that are called with the arguments as keywords.
 
     Raises :class:`TypeError` for tools that the model's provider runs (Google Search and others): they cannot be
     decided here. Tools of a live connection that stream their results are not decided.
     """
-    boundary = ToolBoundary(umbra, sidecar, server, effects, stubs)
-    return [_around(tool, boundary, interrupts) for tool in tools]
+    given, boundary = tools_in(tools), ToolBoundary(umbra, sidecar, server, effects, stubs)
+    around = [_around(tool, boundary, interrupts) for tool in given]
+    named = [tool.name for tool in around if isinstance(tool, BaseTool)]
+    if len(named) == len(around):
+        # The tools of a toolset are not known yet.
+        boundary.check_names(named)
+    return around
 
 
 def _around(tool: ToolLike, boundary: ToolBoundary, interrupts: bool) -> BaseTool | BaseToolset:

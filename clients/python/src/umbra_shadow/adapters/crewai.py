@@ -16,7 +16,7 @@ from pydantic import PrivateAttr
 
 from .._client import ClientBase
 from .._tools import Call
-from ._boundary import REFUSALS, Rulebook, ToolBoundary, ToolError, refusal, value_of
+from ._boundary import REFUSALS, Rulebook, ToolBoundary, ToolError, refusal, tools_in, value_of
 from ._extras import suggest_extra
 
 with suggest_extra("crewai"):
@@ -44,10 +44,11 @@ def guarded(
     ``sidecar``: a session, whose guardrails are put around the same tools (or ``session.guardrails("warn")``).
     ``server``: the tools' server in rules and contracts, or servers by tool. ``effects``: ``read``, ``write`` or
     ``destructive`` by tool: declared reads run while the server is away, all other tools do not. ``stubs``: results in
-    rehearsal by tool, or functions of the arguments.
+    rehearsal by tool, or functions that are called with the arguments as keywords.
     """
-    boundary = ToolBoundary(umbra, sidecar, server, effects, stubs)
-    return [_GuardedTool.around(tool, boundary) for tool in tools]
+    given, boundary = tools_in(tools), ToolBoundary(umbra, sidecar, server, effects, stubs)
+    boundary.check_names(tool.name for tool in given)
+    return [_GuardedTool.around(tool, boundary) for tool in given]
 
 
 class _GuardedTool(BaseTool):

@@ -42,7 +42,7 @@ def guarded(
     ``server``: the server's name in rules and contracts. ``sidecar``: a session of the sidecar, whose guardrails are
     put around the same tools (or ``session.guardrails("warn")``). ``effects``: ``read``, ``write`` or ``destructive``
     by tool: declared reads run while the server is away, all other tools do not. ``stubs``: results in rehearsal by
-    tool, or functions of the arguments.
+    tool, or functions that are called with the arguments as keywords.
     """
     return cast(S, _GuardedSession(session, ToolBoundary(umbra, sidecar, server, effects, stubs)))
 
