@@ -208,6 +208,12 @@ class OtherServers(unittest.TestCase):
         with self.assertRaisesRegex(UndecidedCall, "decision 'perhaps'"):
             umbra.call_tool("send", {}, lambda: self.fail("it ran"))
 
+    def test_answer_about_another_call_runs_nothing(self) -> None:
+        for answer in ({}, {"call_id": "another"}, {"call_id": None}):
+            umbra = self.answering(200, {"decision": "execute", "effect": "write", **answer})
+            with self.assertRaisesRegex(UndecidedCall, "no server of Umbra: it answered about call"):
+                umbra.call_tool("send", {}, lambda: self.fail("it ran"))
+
     def test_unknown_verdict_of_the_rules_is_no_answer(self) -> None:
         ruling = {
             "decision": "perhaps",

@@ -20,6 +20,7 @@ from support import Server
 from umbra_shadow import ApprovalRequired, Blocked, Umbra, UndecidedCall, _tools
 from umbra_shadow._json import plain
 from umbra_shadow._merge import merged
+from umbra_shadow.adapters._boundary import refusal
 
 SERVERS: dict[str, Server] = {}
 
@@ -356,6 +357,46 @@ class InShadow(Calls):
         with self.assertRaises(Blocked) as refused:
             wrong("pay-1", 2.0)
         self.assertEqual(refused.exception.reason, "invalid_stub")
+
+
+class Refused(unittest.TestCase):
+    def call(self, umbra: Umbra, amount: int = 20) -> Blocked:
+        with self.assertRaises(Blocked) as refused:
+            umbra.call_tool("refund", {"payment": "p1", "amount": amount}, lambda: self.fail("it ran"), server="shop")
+        return refused.exception
+
+    def test_refused_key_is_told_once_to_the_operator_and_not_to_the_model(self) -> None:
+        server = Server(("keys", "create", "--name", "k", "--scope", "read", "--json"))
+        self.addCleanup(server.end)
+        for key, status in ((None, 401), (json.loads(server.said[0])["key"], 403)):
+            umbra = Umbra(server.url, key, agent="a", decision_timeout=20.0)
+            self.addCleanup(umbra.close)
+            with self.assertLogs("umbra_shadow", "WARNING") as logs:
+                blocked = [self.call(umbra) for _ in range(2)]
+            self.assertIn(f"no call is decided, so none runs: POST /v1/decide was refused ({status})", logs.output[0])
+            self.assertEqual(len(logs.output), 1)
+            for one in blocked:
+                self.assertIn("no decision about this agent's calls can be had", str(one))
+                self.assertNotIn("umbra keys", str(one))
+        away = Umbra("http://127.0.0.1:9", agent="a", decision_timeout=1.0)
+        with self.assertLogs("umbra_shadow", "WARNING") as logs:
+            self.call(away)
+            self.call(away)
+        self.assertEqual(len(logs.output), 1)
+        self.assertIn("calls that may change something do not run, such as that of shop.refund", logs.output[0])
+
+    def test_expired_approval_is_told(self) -> None:
+        server = Server(BOUNDARY__APPROVALS__EXPIRES_AFTER="1s")
+        self.addCleanup(server.end)
+        umbra = Umbra(server.url, agent="a", decision_timeout=20.0)
+        self.addCleanup(umbra.close)
+        first = cast(ApprovalRequired, self.call(umbra, 500))
+        self.assertIsNone(first.expired)
+        self.assertEqual(umbra.approvals.wait(first.approval_id, timeout=20.0).state, "expired")
+        again = cast(ApprovalRequired, self.call(umbra, 500))
+        self.assertEqual(again.expired, first.approval_id)
+        self.assertIn(f"The approval {first.approval_id} has expired. shop.refund was not run", refusal(again))
+        self.assertIsNone(cast(ApprovalRequired, self.call(umbra, 501)).expired)
 
 
 class Live(Calls):

@@ -16,7 +16,7 @@ from ._json import is_mapping
 from ._requests import NoAnswer, Request, Response, parsed, path
 from ._terms import as_json
 from ._tools import UNSET, F, Tool, asked, full_name, wrapped
-from .errors import APIError, Unavailable, UndecidedCall, problem_text
+from .errors import APIError, Blocked, Unavailable, UndecidedCall, problem_text
 
 C = TypeVar("C", bound="ClientBase")
 M = TypeVar("M", bound=pydantic.BaseModel)
@@ -184,8 +184,22 @@ class ClientBase:
         if answer.get("decision") not in DECISIONS:
             detail = f"what answers at {url} is no server of Umbra, or a newer one: decision {answer.get('decision')!r}"
             raise UndecidedCall(tool, "unavailable", detail)
+        # The server puts a marker, [secret:...], in place of an id that has the form of a secret.
+        told, given = str(answer.get("call_id")), request.body["call_id"]
+        if told != given and "[" not in told:
+            detail = f"what answers at {url} is no server of Umbra: it answered about call {told[:80]}, not {given}"
+            raise UndecidedCall(tool, "unavailable", detail)
         self._core.learn(tool, answer.get("effect"))
         return answer
+
+    def _refused(self, tool: str, refused: APIError) -> Blocked:
+        """Returns the block of a call about which the server refuses to decide."""
+        detail = f"{self.url} refused the question: {refused.detail}"
+        if refused.status in (401, 403):
+            # The model can do nothing about keys: the log tells the operator.
+            self._core.warn_once(f"http_{refused.status}", "umbra: no call is decided, so none runs: %s", refused)
+            detail = "no decision about this agent's calls can be had; its operator must mend that, so go on without it"
+        return Blocked(tool, refused.code, detail)
 
     def _undecided(self, request: Request, gone: Exception) -> UndecidedCall:
         return UndecidedCall(full_name(request.body["tool"]), "unavailable", f"{self.url} did not answer: {gone}")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import atexit
+import datetime
+import hashlib
 import logging
 import queue
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _requests
 from ._config import Config
+from ._json import encoded, object_in, typed
 from ._requests import Health, NoAnswer, Request
 from .errors import problem_text
 
@@ -27,6 +30,10 @@ _MOST_OUTCOMES = 1_000
 LAST_WORDS = 2.0
 # Most tools that are remembered as no reads; beyond them, no tool runs while the server is away.
 _MOST_TOOLS = 10_000
+# Kind of the warning about calls that are refused while the server is away; an answer ends it.
+AWAY = "away"
+# Most approvals that are remembered.
+_MOST_APPROVALS = 1_000
 # Most ends of sessions that wait to be reported.
 _MOST_ENDS = 100
 
@@ -43,6 +50,8 @@ class Core:
         """Ends of sessions that could not be reported, the oldest first; they are reported with the next attachment."""
         self._lock = threading.Lock()
         self._no_reads: set[str] = set()
+        self._warned: set[str] = set()
+        self._approvals: OrderedDict[bytes, tuple[str, str]] = OrderedDict()
         self._outcomes: queue.Queue[tuple[str, dict[str, Any]]] = queue.Queue(_MOST_OUTCOMES)
         self._reporter: threading.Thread | None = None
         self._sync: Umbra | None = None
@@ -71,8 +80,35 @@ class Core:
         if self._sync is not None:
             self._sync._http.close()
 
+    def warn_once(self, kind: str, words: str, *values: Any) -> None:
+        """Logs a warning, once for each kind."""
+        with self._lock:
+            is_new = kind not in self._warned
+            self._warned.add(kind)
+        if is_new:
+            log.warning(words, *values)
+
+    def approval(
+        self, agent: str | None, tool: str, arguments: Mapping[str, Any], answer: Mapping[str, Any]
+    ) -> str | None:
+        """Notes the approval that a call waits for. Returns the id of the one before it, if that has expired."""
+        is_asked = answer["decision"] == "ask"
+        if not is_asked and not self._approvals:
+            return None
+        asked, key = object_in(answer, "approval"), hashlib.sha256(encoded([agent, tool, arguments])).digest()
+        with self._lock:
+            id, expires_at = self._approvals.pop(key, ("", ""))
+            if is_asked:
+                self._approvals[key] = asked.get("id", ""), asked.get("expires_at", "")
+                if len(self._approvals) > _MOST_APPROVALS:
+                    self._approvals.popitem(last=False)
+        if not expires_at or asked.get("id") == id:
+            return None
+        return id if typed(expires_at, datetime.datetime) < datetime.datetime.now(datetime.timezone.utc) else None
+
     def learn(self, tool: str, effect: Any) -> None:
-        """Remembers a tool that the server calls a write, or destructive."""
+        """Remembers a tool that the server calls a write, or destructive; the server has answered."""
+        self._warned.discard(AWAY)
         if effect != "read" and len(self._no_reads) < _MOST_TOOLS:
             self._no_reads.add(tool)
 

@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ._core import Core, log
+from ._core import AWAY, Core, log
 from ._json import MOST_VALUES, Pairs, object_in, plain, typed
 from ._merge import merged
 from .errors import ApprovalRequired, Blocked, StubFault, UndecidedCall
@@ -235,6 +235,8 @@ class Call:
     def undecided(self, core: Core, gone: UndecidedCall) -> None:
         """Lets a declared read run without a decision. Raises for every other call."""
         if self.tool.effect != "read":
+            words = "umbra: %s; calls that may change something do not run, such as that of %s"
+            core.warn_once(AWAY, words, gone.detail, self.tool.name)
             raise gone
         if not core.may_read(self.tool.name):
             detail = f"{gone.detail}; it is declared a read, but the server has said that it is none"
@@ -247,6 +249,7 @@ class Call:
         Raises :class:`Blocked`, :class:`ApprovalRequired` or :class:`StubFault` if neither is so.
         """
         tool, self.answer = self.tool, answer
+        expired = tool.core.approval(self.agent, tool.name, self.arguments, answer) if tool.core else None
         if answer["decision"] == "execute":
             if answer.get("execution") == "live" and answer.get("effect") != "read" and _safe_mode():
                 detail = "AGENT_SAFE_MODE is set here, but the server runs calls live: set it for the server as well"
@@ -265,7 +268,7 @@ class Call:
             log.warning("umbra: %s is not rehearsed: %s", tool.name, detail)
             raise Blocked(tool.name, "invalid_stub", detail, answer) from self._failed
         if answer["decision"] == "ask":
-            raise ApprovalRequired(tool.name, answer)
+            raise ApprovalRequired(tool.name, answer, expired)
         raise Blocked(tool.name, answer.get("reason") or "policy", answer.get("detail") or "no reason given", answer)
 
     def merged(self, result: Any, answer: Mapping[str, Any]) -> Any:

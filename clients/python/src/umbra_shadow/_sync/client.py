@@ -17,7 +17,7 @@ from .._core import LAST_WORDS, Core
 from .._requests import ATTEMPT, NoAnswer, Request, Response, Retry, path
 from .._terms import DefinitionLike, Objective
 from .._tools import UNSET, Call, Outcome, Tool, later, rules_in_force
-from ..errors import APIError, Blocked, UndecidedCall
+from ..errors import APIError, UndecidedCall
 from . import io
 from .guardrails import guarded
 from .resources import (
@@ -271,8 +271,7 @@ class Umbra(ClientBase):
             call.undecided(self._core, gone)
             return call.run()
         except APIError as refused:
-            detail = f"{self.url} refused the question: {refused.detail}"
-            raise Blocked(call.tool.name, refused.code, detail) from refused
+            raise self._refused(call.tool.name, refused) from refused
         stub = call.stub_of(answer)
         return stub if stub is not UNSET else self._ran(call, answer, call.run)
 

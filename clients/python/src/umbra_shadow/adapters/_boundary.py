@@ -22,6 +22,8 @@ from ..errors import ApprovalRequired, Blocked, StubFault
 Rulebook = Union[Session, GuardrailsBase]
 """A sidecar, whose rules are enforced, or its guardrails with settings of their own."""
 
+# Reason of the block of a call whose outcome is stored already.
+FINISHED = "call_finished"
 # Exceptions in place of a result that are told to the model.
 REFUSALS = (Blocked, StubFault)
 
@@ -179,15 +181,23 @@ async def _begun() -> Any:
 def refusal(error: Blocked | StubFault) -> str:
     """Returns the text by which the model learns why there is no result."""
     if isinstance(error, ApprovalRequired):
-        reason = (error.decision or {}).get("detail") or "a rule asks for it"
-        return (
-            f"{error.tool} was not run: a person must approve it first ({reason}). The approval {error.approval_id} "
-            f"is requested, until {error.expires_at}. Once it is approved, the same call runs; go on without it "
-            "until then."
-        )
+        reason, expires_at = (error.decision or {}).get("detail"), error.expires_at
+        told = {"tool": error.tool, "reason": reason, "approval_id": error.approval_id, "expires_at": expires_at}
+        return (f"The approval {error.expired} has expired. " if error.expired else "") + waiting_text(told)
+    if isinstance(error, Blocked) and error.reason == FINISHED:
+        return f"{error.tool} has run before this run was resumed, and its result is lost. It was not run again."
     if isinstance(error, StubFault):
         return f"{error.tool} failed: {error.fault if error.result is None else text_of(error.result)}"
     return str(error)
+
+
+def waiting_text(told: Mapping[str, Any]) -> str:
+    """Returns the text by which the model learns of an approval that :func:`approval_of` tells of."""
+    return (
+        f"{told['tool']} was not run: a person must approve it first ({told['reason'] or 'a rule asks for it'}). The "
+        f"approval {told['approval_id']} is requested, until {told['expires_at']}. Once it is approved, the same call "
+        "runs; go on without it until then."
+    )
 
 
 def approval_of(call: Call, asked: ApprovalRequired | None = None) -> dict[str, Any]:
