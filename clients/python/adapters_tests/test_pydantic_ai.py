@@ -4,12 +4,15 @@ import unittest
 from typing import Any
 
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, RunContext
+from pydantic_ai.capabilities import HandleDeferredToolCalls
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from stories import EFFECTS, SERVERS, Calls, Context, Stories, Told
 
 from umbra_shadow import Umbra
 from umbra_shadow.adapters.pydantic_ai import UmbraCapability
+
+PAUSING: Any = [str, DeferredToolRequests]
 
 
 def results_of(messages: list[ModelMessage]) -> list[str]:
@@ -47,9 +50,11 @@ class PydanticAI(Stories, unittest.IsolatedAsyncioTestCase):
         def break_down() -> Any:
             return ran("break_down")
 
-    async def play(self, umbra: Umbra, calls: Calls, **settings: Any) -> Told:
+    async def play(
+        self, umbra: Umbra, calls: Calls, output_type: Any = PAUSING, more: Any = (), **settings: Any
+    ) -> Told:
         seen: list[str] = []
-        left = [ToolCallPart(name, arguments, f"call_{at}") for at, (name, arguments) in enumerate(calls)]
+        left: list[Any] = [ToolCallPart(name, arguments, f"call_{at}") for at, (name, arguments) in enumerate(calls)]
 
         def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
             seen[:] = results_of(messages)
@@ -58,8 +63,8 @@ class PydanticAI(Stories, unittest.IsolatedAsyncioTestCase):
         agent = Agent(
             FunctionModel(model),
             deps_type=Context,
-            output_type=[str, DeferredToolRequests],
-            capabilities=[UmbraCapability(umbra, effects=EFFECTS, server=SERVERS, **settings)],
+            output_type=output_type,
+            capabilities=[UmbraCapability(umbra, effects=EFFECTS, server=SERVERS, **settings), *more],
         )
         self.add_functions(agent)
 
@@ -74,3 +79,28 @@ class PydanticAI(Stories, unittest.IsolatedAsyncioTestCase):
             return Told(list(seen), result.output)
 
         return await go(user_prompt="go")
+
+    async def test_without_requests_among_the_output_types(self) -> None:
+        """The model is told of the approval, and the run goes on: no request could pause it."""
+        calls: Calls = [("lookup", {"city": "Bern"}), ("refund", {"payment": "p1", "amount": 500.0})]
+        told = await self.play(self.umbra, calls, output_type=str)
+        self.assertEqual((told.final, self.tools.ran), ("done", [("lookup", {"city": "Bern"})]))
+        (approval,) = self.umbra.approvals.list(state="pending", agent=self.agent)
+        self.assertEqual(told.results[0], "sunny")
+        self.assertIn(
+            "a person must approve it first (A refund above 100 is approved by a person.). The approval "
+            f"{approval.id} is requested",
+            told.results[1],
+        )
+
+    async def test_handler_of_deferred_calls(self) -> None:
+        """A handler of the program comes first, wherever it is in the list."""
+
+        async def handle(ctx: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults:
+            for told in requests.metadata.values():
+                self.umbra.approvals.approve(told["approval_id"], "ok")
+            return DeferredToolResults(approvals=dict.fromkeys(requests.metadata, True))
+
+        calls: Calls = [("refund", {"payment": "p1", "amount": 500.0})]
+        told = await self.play(self.umbra, calls, output_type=str, more=[HandleDeferredToolCalls(handle)])
+        self.assertEqual((told.final, self.tools.ran), ("done", calls))

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, get_args
 
 from .._client import ClientBase
 from ..errors import ApprovalRequired
-from ._boundary import REFUSALS, Rulebook, ToolBoundary, approval_of, refusal
+from ._boundary import REFUSALS, Rulebook, ToolBoundary, approval_of, refusal, waiting_text
 from ._extras import suggest_extra
 
 with suggest_extra("pydantic-ai"):
-    from pydantic_ai import RunContext, ToolReturn
-    from pydantic_ai.capabilities import AbstractCapability, WrapToolExecuteHandler
+    from pydantic_ai import DeferredToolRequests, DeferredToolResults, RunContext, ToolDenied, ToolReturn
+    from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, WrapToolExecuteHandler
     from pydantic_ai.exceptions import ApprovalRequired as ApprovalNeeded
     from pydantic_ai.exceptions import CallDeferred, ToolFailed
     from pydantic_ai.messages import ToolCallPart
@@ -34,15 +34,17 @@ class UmbraCapability(AbstractCapability[Any]):
     A block comes back to the model as a failed tool result with the reason, which costs no retry, and the stub of a
     rehearsal as the tool's result. An ask defers the call as one that requires approval: the run ends with
     ``DeferredToolRequests``, whose ``metadata`` has ``approval_id``, ``tool``, ``arguments``, ``reason`` and
-    ``expires_at`` by the id of the call. The agent needs ``output_type=[..., DeferredToolRequests]``. Once the
-    approval is answered (``umbra.approvals``), run the agent with ``DeferredToolResults(approvals={id: True})``: an
-    approved call runs, a denied one is told to the model. With ``interrupts=False`` a failed tool result tells of the
-    approval, and the run goes on.
+    ``expires_at`` by the id of the call. Once the approval is answered (``umbra.approvals``), run the agent with
+    ``DeferredToolResults(approvals={id: True})``: an approved call runs, a denied one is told to the model.
+
+    Without ``DeferredToolRequests`` in the agent's ``output_type``, a tool result tells of the approval, and the run
+    goes on; a handler of deferred calls among the agent's capabilities is asked first. ``interrupts=True`` is for an
+    agent whose runs have an ``output_type`` of their own with it; with ``interrupts=False`` no call is deferred.
 
     ``sidecar``: a session, whose guardrails are put around the same tools (or ``session.guardrails("warn")``).
     ``server``: the tools' server in rules and contracts, or servers by tool. ``effects``: ``read``, ``write`` or
     ``destructive`` by tool: declared reads run while the server is away, all other tools do not. ``stubs``: results in
-    rehearsal by tool, or functions of the arguments.
+    rehearsal by tool, or functions that are called with the arguments as keywords.
     """
 
     def __init__(
@@ -53,7 +55,7 @@ class UmbraCapability(AbstractCapability[Any]):
         server: str | Mapping[str, str] | None = None,
         effects: Mapping[str, str] | None = None,
         stubs: Mapping[str, Any] | None = None,
-        interrupts: bool = True,
+        interrupts: bool | None = None,
     ) -> None:
         self._boundary = ToolBoundary(umbra, sidecar, server, effects, stubs)
         self._interrupts = interrupts
@@ -89,12 +91,31 @@ class UmbraCapability(AbstractCapability[Any]):
         try:
             result = await self._boundary.made_async(asked)
         except ApprovalRequired as needed:
-            if self._interrupts and not ctx.tool_call_approved:
+            if self._interrupts is not False and not ctx.tool_call_approved:
                 raise ApprovalNeeded(approval_of(asked, needed)) from None
             raise ToolFailed(refusal(needed)) from None
         except REFUSALS as error:
             raise ToolFailed(refusal(error)) from None
         return dataclasses.replace(returned, return_value=result) if _has_parts(returned) else result
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Returns the last place in the chain: handlers of deferred calls come first."""
+        return CapabilityOrdering(position="innermost")
+
+    async def handle_deferred_tool_calls(
+        self, ctx: RunContext[Any], *, requests: DeferredToolRequests
+    ) -> DeferredToolResults | None:
+        """Tells the model of approvals by which the run cannot be paused."""
+        if self._interrupts or ctx.agent is None or _has_requests(ctx.agent.output_type):
+            return None
+        told = {id: one for id, one in requests.metadata.items() if one.get("type") == "umbra_approval"}
+        return DeferredToolResults(approvals={id: ToolDenied(waiting_text(one)) for id, one in told.items()})
+
+
+def _has_requests(output_type: Any) -> bool:
+    """Returns True if a run may end with requests: by an output type, a union of types, or a list of them."""
+    parts = output_type if type(output_type) in (list, tuple) else get_args(output_type)
+    return output_type is DeferredToolRequests or any(map(_has_requests, parts))
 
 
 def _has_parts(returned: Any) -> TypeGuard[ToolReturn[Any]]:
