@@ -1,17 +1,23 @@
 """Stories of the adapter for LangChain and LangGraph."""
 
+import asyncio
+import os
+import threading
 import unittest
+import unittest.mock
 import uuid
 from typing import Any
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import ToolRetryMiddleware
+from langchain.agents.middleware import AgentMiddleware, ToolRetryMiddleware
 from langchain.tools import ToolRuntime
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, interrupt
-from stories import EFFECTS, SERVERS, Calls, Context, Stories, Told
+from stories import EFFECTS, HERE, PATIENT, SERVERS, Calls, Context, Stories, Told
 
 from umbra_shadow import Umbra
 from umbra_shadow.adapters.langchain import UmbraMiddleware
@@ -134,6 +140,100 @@ class LangChain(Stories, unittest.IsolatedAsyncioTestCase):
         told = await self.play(self.umbra, calls, checkpointer=False)
         self.assertIn("a person must approve it first", told.results[0])
         self.assertEqual(told.final, "done")
+
+    async def test_documented_approvals(self) -> None:
+        """The program of docs/clients.md answers two asks at once, and one after them."""
+        text = (HERE.parents[2] / "docs" / "clients.md").read_text()
+        program = text.split("## Agent frameworks")[1].split("```python\n")[1].split("```")[0]
+        calls = [{"name": "refund", "args": {"payment": p, "amount": 500.0}, "id": p} for p in ("p1", "p2", "p3")]
+        steps = [AIMessage("", tool_calls=calls[:2]), AIMessage("", tool_calls=calls[2:]), AIMessage("done")]
+        given = {"model": Scripted(messages=iter(steps)), "tools": self.plain_functions()}
+        is_over = threading.Event()
+
+        def approve() -> None:
+            while not is_over.wait(0.05):
+                for one in self.umbra.approvals.list(state="pending", agent=self.agent):
+                    self.umbra.approvals.approve(one.id, "ok")
+
+        with unittest.mock.patch.dict(os.environ, {"UMBRA_URL": self.umbra.url}):
+            person = asyncio.create_task(asyncio.to_thread(approve))
+            try:
+                await asyncio.to_thread(exec, program.replace('agent="desk"', f"agent={self.agent!r}"), given)
+            finally:
+                is_over.set()
+                await person
+        self.assertEqual(given["state"]["messages"][-1].content, "done")  # type: ignore[index]
+        self.assertEqual(sorted(one["payment"] for _, one in self.tools.ran), ["p1", "p2", "p3"])
+
+    def plain_functions(self) -> list[Any]:
+        def refund(payment: str, amount: float) -> Any:
+            """Refund a payment."""
+            return self.tools.run("refund", payment=payment, amount=amount)
+
+        return [refund]
+
+    async def resumed(self, fail_once: bool) -> Told:
+        """Resumes a run that broke off behind its call in another process."""
+        saver, calls = InMemorySaver(), [{"name": "refund", "args": {"payment": "p1", "amount": 50.0}, "id": "call_0"}]
+        config: Any = {"configurable": {"thread_id": uuid.uuid4().hex}}
+        attempts: list[str] = []
+
+        def refund(payment: str, amount: float) -> Any:
+            """Refund a payment."""
+            attempts.append(payment)
+            if fail_once and len(attempts) == 1:
+                raise RuntimeError("the till is shut")
+            return self.tools.run("refund", payment=payment, amount=amount)
+
+        class Breaking(AgentMiddleware[Any, Any, Any]):
+            def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+                handler(request)
+                raise RuntimeError("the process ends")
+
+            async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+                await handler(request)
+                raise RuntimeError("the process ends")
+
+        for outside in ([Breaking()], []):
+            agent = create_agent(
+                Scripted(messages=iter([AIMessage("", tool_calls=calls)] if outside else [AIMessage("done")])),
+                [refund],
+                middleware=[*outside, UmbraMiddleware(self.umbra, server=SERVERS)],
+                checkpointer=saver,
+            )
+            given: Any = {"messages": [{"role": "user", "content": "go"}]} if outside else None
+            try:
+                state = await agent.ainvoke(given, config) if self.is_async else agent.invoke(given, config)
+            except RuntimeError:
+                self.umbra.flush(PATIENT)
+        results = [str(one.content) for one in state["messages"] if isinstance(one, ToolMessage)]
+        return Told(results, state["messages"][-1].content)
+
+    async def test_resumed_after_a_failure(self) -> None:
+        told = await self.resumed(fail_once=True)
+        self.assertIn("re-1", told.results[0])
+        self.assertEqual((told.final, len(self.tools.ran)), ("done", 1))
+        self.assertEqual([one["outcome"]["status"] for one in self.outcomes()], ["error", "ok"])
+
+    async def test_resumed_after_a_lost_result(self) -> None:
+        told = await self.resumed(fail_once=False)
+        self.assertIn("has run before this run was resumed, and its result is lost", told.results[0])
+        self.assertEqual((told.final, len(self.tools.ran)), ("done", 1))
+
+    async def test_graph_of_its_own(self) -> None:
+        guard = UmbraMiddleware(self.umbra, server=SERVERS)
+        node = ToolNode(
+            self.plain_functions(), wrap_tool_call=guard.wrap_tool_call, awrap_tool_call=guard.awrap_tool_call
+        )
+        graph = StateGraph(MessagesState).add_node("tools", node).add_edge(START, "tools").compile()
+        calls = [
+            {"name": "refund", "args": {"payment": "p1", "amount": amount}, "id": f"of {amount}"}
+            for amount in (50.0, 5000.0)
+        ]
+        given: Any = {"messages": [AIMessage("", tool_calls=calls)]}
+        state = await graph.ainvoke(given) if self.is_async else graph.invoke(given)
+        self.assertEqual(self.tools.ran, [("refund", {"payment": "p1", "amount": 50.0})])
+        self.assertIn("A refund above 1,000 is made by a person.", state["messages"][-1].content)
 
 
 class LangChainSync(LangChain):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import functools
@@ -13,11 +14,12 @@ from .._async.sidecar import AsyncSidecar
 from .._client import ClientBase
 from .._guardrails import GuardrailsBase, Rules
 from .._json import is_mapping, object_in, plain
+from .._requests import path
 from .._session import Session
 from .._sync.sidecar import Sidecar
 from .._terms import object_of
 from .._tools import EFFECTS, UNSET, Call, Tool, full_name, rules_in_force
-from ..errors import ApprovalRequired, Blocked, StubFault
+from ..errors import ApprovalRequired, Blocked, StubFault, UmbraError
 
 Rulebook = Union[Session, GuardrailsBase]
 """A sidecar, whose rules are enforced, or its guardrails with settings of their own."""
@@ -134,6 +136,18 @@ class ToolBoundary:
             return await client._made(call)
         return await guarded(rules.session._twin(AsyncSidecar), rules, call, lambda: client._decided(call))
 
+    def has_failed(self, call: Call) -> bool:
+        """Returns True if the audit has an error as the outcome of this call, and can be read."""
+        with contextlib.suppress(UmbraError):
+            return _is_error(self._core.sync_client().request("GET", path("audit"), query=_outcome_of(call)))
+        return False
+
+    async def has_failed_async(self, call: Call) -> bool:
+        """Returns True as :meth:`has_failed` does."""
+        with contextlib.suppress(UmbraError):
+            return _is_error(await self._core.async_client().request("GET", path("audit"), query=_outcome_of(call)))
+        return False
+
     async def begin(self, call: Call) -> Begun:
         """Asks about a call, for a framework that makes it later: the rules of the sidecar, then the boundary."""
         call.run, call.pauses = _begun, (_Begun,)
@@ -156,6 +170,14 @@ class ToolBoundary:
             return await ran()
         planned = {"tool": call.tool.reference, "arguments": call.arguments}
         return await finished(rules.session._twin(AsyncSidecar), rules, call, planned, ran)
+
+
+def _outcome_of(call: Call) -> dict[str, Any]:
+    return {"agent": call.agent, "call_id": call.id, "kind": "outcome", "limit": 1}
+
+
+def _is_error(row: Mapping[str, Any]) -> bool:
+    return object_in(row, "outcome").get("status") == "error"
 
 
 @dataclasses.dataclass

@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeAlias, Union
 from .._client import ClientBase
 from .._json import object_in
 from .._tools import Call
-from ..errors import ApprovalRequired
-from ._boundary import REFUSALS, Rulebook, ToolBoundary, ToolError, approval_of, refusal, text_of, value_of
+from ..errors import ApprovalRequired, Blocked
+from ._boundary import FINISHED, REFUSALS, Rulebook, ToolBoundary, ToolError, approval_of, refusal, text_of, value_of
 from ._extras import suggest_extra
 
 with suggest_extra("langchain"):
@@ -50,7 +50,7 @@ class UmbraMiddleware(AgentMiddleware[Any, Any, Any]):
     ``sidecar``: a session, whose guardrails are put around the same tools (or ``session.guardrails("warn")``).
     ``server``: the tools' server in rules and contracts, or servers by tool. ``effects``: ``read``, ``write`` or
     ``destructive`` by tool: declared reads run while the server is away, all other tools do not. ``stubs``: results in
-    rehearsal by tool, or functions of the arguments.
+    rehearsal by tool, or functions that are called with the arguments as keywords.
     """
 
     def __init__(
@@ -76,11 +76,14 @@ class UmbraMiddleware(AgentMiddleware[Any, Any, Any]):
             with step.running():
                 return step.value(handler(request))
 
-        call = step.call(run)
-        try:
-            return step.message(self._boundary.made(call))
-        except _IN_PLACE as error:
-            return step.failure(error)
+        while True:
+            call = step.call(run)
+            try:
+                return step.message(self._boundary.made(call))
+            except _IN_PLACE as error:
+                if not (_is_finished(error) and self._boundary.has_failed(call)):
+                    return step.failure(error)
+                step.attempt += 1
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
@@ -92,19 +95,25 @@ class UmbraMiddleware(AgentMiddleware[Any, Any, Any]):
             with step.running():
                 return step.value(await handler(request))
 
-        call = step.call(run)
-        try:
-            return step.message(await self._boundary.made_async(call))
-        except _IN_PLACE as error:
-            return step.failure(error)
+        while True:
+            call = step.call(run)
+            try:
+                return step.message(await self._boundary.made_async(call))
+            except _IN_PLACE as error:
+                if not (_is_finished(error) and await self._boundary.has_failed_async(call)):
+                    return step.failure(error)
+                step.attempt += 1
 
-    def _call_id(self, request: ToolCallRequest) -> str | None:
-        """Returns the id of a call, the same for each execution of a step of a graph that may be resumed."""
+    def _call_id(self, request: ToolCallRequest, attempt: int) -> str | None:
+        """Returns the id of a call, the same for each execution of a step of a graph that may be resumed.
+
+        ``attempt``: number of failures of the call before, in runs that were resumed after them.
+        """
         at = _runtime_of(request).execution_info
         if at is None:
             return None
         call = request.tool_call
-        names = (at.thread_id, at.task_id, call["id"], call["name"], text_of(call["args"]))
+        names = (at.thread_id, at.task_id, call["id"], call["name"], text_of(call["args"]), attempt)
         name = str(uuid.uuid5(uuid.NAMESPACE_OID, text_of(names)))
         # A middleware outside of this one may make a call again: that is another call.
         return None if name in self._finished else name
@@ -123,6 +132,7 @@ class _Step:
         self._result: Any = None
         self._value: Any = None
         self._call: Call
+        self.attempt = 0
         settings = _runtime_of(request).config.get("configurable", {})
         self._may_pause = middleware._interrupts and settings.get("__pregel_checkpointer") is not None
 
@@ -134,7 +144,7 @@ class _Step:
             asked["args"],
             run,
             description=tool.description if tool is not None else None,
-            call_id=self._middleware._call_id(self._request) if self._may_pause else None,
+            call_id=self._middleware._call_id(self._request, self.attempt) if self._may_pause else None,
             pauses=(GraphBubbleUp,),
         )
         return self._call
@@ -196,6 +206,10 @@ def _runtime_of(request: Any) -> ToolRuntime[Any, Any]:
     # The class of the request has it without the types of context and state.
     runtime: ToolRuntime[Any, Any] = request.runtime
     return runtime
+
+
+def _is_finished(error: BaseException) -> bool:
+    return isinstance(error, Blocked) and error.reason == FINISHED
 
 
 def _is_resumed() -> bool:
