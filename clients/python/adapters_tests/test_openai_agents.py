@@ -7,18 +7,21 @@ import sys
 import threading
 import time
 import unittest
+import urllib.request
 import uuid
 from typing import Any
 
 import stories
 from agents import (
     Agent,
+    LocalShellTool,
     MaxTurnsExceeded,
     OpenAIChatCompletionsModel,
     OpenAIResponsesModel,
     RunConfig,
     RunContextWrapper,
     Runner,
+    ShellTool,
     WebSearchTool,
     function_tool,
     set_trace_processors,
@@ -29,7 +32,7 @@ from openai import APIConnectionError, AsyncOpenAI
 from stories import EFFECTS, HERE, PATIENT, SECRETS, SERVERS, Calls, Context, Server, Stories, Told, recorded
 
 from umbra_shadow import Umbra, models
-from umbra_shadow.adapters.openai_agents import UmbraTracing, guarded
+from umbra_shadow.adapters.openai_agents import UmbraTracing, approval_of, guarded
 
 sys.path.insert(0, str(HERE.parents[2] / "scripts" / "otel"))
 
@@ -38,6 +41,8 @@ from support import Peer  # noqa: E402
 
 
 class OpenAIAgents(Stories, unittest.IsolatedAsyncioTestCase):
+    is_knowing_tools = True
+
     def functions(self) -> list[Any]:
         ran = self.tools.run
 
@@ -78,7 +83,7 @@ class OpenAIAgents(Stories, unittest.IsolatedAsyncioTestCase):
         agent = Agent[Context](
             name="desk",
             model=ScriptedModel([*steps, [assistant_message("done")]]),
-            tools=guarded(self.functions(), umbra, effects=EFFECTS, server=SERVERS, **settings),
+            tools=guarded(self.functions(), umbra, **{"effects": EFFECTS, "server": SERVERS, **settings}),
         )
 
         async def go(given: Any) -> Told:
@@ -102,8 +107,37 @@ class OpenAIAgents(Stories, unittest.IsolatedAsyncioTestCase):
         self.assertEqual(len(self.decisions()), 1)
 
     async def test_hosted_tool(self) -> None:
-        with self.assertRaisesRegex(TypeError, "WebSearchTool is no function tool"):
-            guarded([WebSearchTool()], self.umbra)
+        for tool, words in [
+            (WebSearchTool(), "WebSearchTool is no function tool and is run by OpenAI"),
+            (ShellTool(environment={"type": "container_auto"}), "ShellTool is no function tool and is run by OpenAI"),
+            (ShellTool(executor=lambda request: ""), "ShellTool .* runs in this program: .* umbra.call_tool"),
+            (LocalShellTool(executor=lambda request: ""), "LocalShellTool .* runs in this program"),
+            (next_step, "next_step is a plain function: decorate it with @function_tool"),
+        ]:
+            with self.subTest(words), self.assertRaisesRegex(TypeError, words):
+                guarded([tool], self.umbra)  # type: ignore[list-item]
+        for alone in (self.functions()[0], next_step):
+            with self.assertRaisesRegex(TypeError, r"guarded takes a list of tools: guarded\(\[(refund|next_step)\]"):
+                guarded(alone, self.umbra)
+
+    async def test_approvals_of_interruptions(self) -> None:
+        calls = [("refund", {"payment": name, "amount": 500.0}) for name in ("p1", "p2")]
+        step = [function_call(*call, call_id=f"call_{at}") for at, call in enumerate(calls)]
+        tools = guarded(self.functions(), self.umbra, server=SERVERS)
+        agent = Agent[Context](name="desk", model=ScriptedModel([step, [assistant_message("done")]]), tools=tools)
+        result = await Runner.run(agent, "go", context=Context(), run_config=RunConfig(tracing_disabled=True))
+        state = result.to_state()
+        for item in result.interruptions:
+            asked = approval_of(item)
+            assert asked is not None
+            self.assertEqual((asked["tool"], asked["arguments"]), ("shop.refund", json.loads(item.arguments or "")))
+            if asked["arguments"]["payment"] == "p2":
+                self.umbra.approvals.approve(asked["approval_id"], "ok")
+            else:
+                self.umbra.approvals.deny(asked["approval_id"], "no")
+            state.approve(item)
+        await Runner.run(agent, state, run_config=RunConfig(tracing_disabled=True))
+        self.assertEqual(self.tools.ran, [("refund", {"payment": "p2", "amount": 500.0})])
 
 
 REFUND: dict[str, Any] = {"name": "refund", "arguments": {"payment": "p1", "amount": 50.0}}
@@ -139,6 +173,8 @@ class Tracing(unittest.IsolatedAsyncioTestCase):
         self.addCleanup(self.model_server.shutdown)
         self.addCleanup(set_trace_processors, [])
         self.tools = stories.Tools()
+        self.boundary = Umbra(stories.SERVER.url, agent="desk", timeout=PATIENT)
+        self.addCleanup(self.boundary.close)
 
     def traced(self, url: str, **settings: Any) -> UmbraTracing:
         """Returns a processor, which all later traces go to."""
@@ -165,9 +201,7 @@ class Tracing(unittest.IsolatedAsyncioTestCase):
             return self.tools.run("break_down")
 
         clerk = Agent[Context](name="clerk", model=model).as_tool("ask_clerk", "Ask the clerk.")
-        boundary = Umbra(stories.SERVER.url, agent="desk", timeout=PATIENT)
-        self.addCleanup(boundary.close)
-        tools = [*guarded([refund, break_down], boundary, server=SERVERS), clerk]
+        tools = [*guarded([refund, break_down], self.boundary, server=SERVERS), clerk]
         desk = Agent[Context](name="desk", model=model, tools=tools)
         triage = Agent[Context](name="triage", model=model, handoffs=[desk])
         with trace("refunds", group_id="chat-7", metadata={"team": "support"}) as whole:
@@ -235,6 +269,45 @@ class Tracing(unittest.IsolatedAsyncioTestCase):
         (nested,) = (one for one in events if one.agent == "clerk")
         assert nested.metadata is not None
         self.assertEqual((nested.task, nested.metadata["openai_agents"]["caller"]), ("is it paid?", "desk"))
+
+    def unguarded(self, server: Server) -> set[str]:
+        """Returns the tools that were called without a decision."""
+        with urllib.request.urlopen(f"{server.url}/v1/drift", timeout=PATIENT) as answer:
+            return {one["tool"] for one in json.loads(answer.read())["unguarded"]}
+
+    async def test_guarded_calls_are_not_unguarded(self) -> None:
+        """The server finds the decision about each call, whatever name the SDK's agent has."""
+        server = Server(BOUNDARY__REQUIRE_DECISIONS__AGENTS='["*"]')
+        self.addCleanup(server.end)
+        tracing = self.traced(server.url)
+        self.boundary = Umbra(server.url, agent="counter", timeout=PATIENT)
+        self.addCleanup(self.boundary.close)
+        await self.play()
+        tracing.force_flush()
+        guarded_calls = [one for one in self.events(self.trace_id) if one.tool and one.agent == "counter"]
+        self.assertEqual([one.tool.name for one in guarded_calls if one.tool], ["refund", "refund", "break_down"])
+        marks = [one.metadata or {} for one in guarded_calls]
+        self.assertEqual([one["decision"] for one in marks], ["execute", "block", "execute"])
+        self.assertEqual({one["openai_agents"]["agent"] for one in marks}, {"desk"})
+        with urllib.request.urlopen(f"{server.url}/v1/audit?agent=counter", timeout=PATIENT) as answer:
+            decided = [json.loads(line)["call_id"] for line in answer.read().splitlines()]
+        self.assertEqual([one["call_id"] for one in marks], decided)
+        # The search looks at events in their order: this one is seen after all others.
+        self.umbra.events.post({"agent": "last", "tool": {"name": "delete_all", "args": {}}})
+        deadline = time.monotonic() + PATIENT
+        while "delete_all" not in (found := self.unguarded(server)):
+            self.assertLess(time.monotonic(), deadline)
+            await asyncio.sleep(0.2)
+        self.assertEqual(found & {"refund", "break_down"}, set())
+
+    async def test_end_of_the_program(self) -> None:
+        async with Peer(Peer.hangs) as peer:
+            tracing = self.traced(peer.url)
+            await self.play()
+            began = time.monotonic()
+            # The SDK calls it so when the program ends.
+            await asyncio.to_thread(tracing.shutdown)
+            self.assertLess(time.monotonic() - began, 8.0)
 
     async def test_traces_of_failures(self) -> None:
         tracing = self.traced(stories.SERVER.url)

@@ -8,11 +8,13 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from .._client import ClientBase
+from .._core import LAST_WORDS
 from .._json import is_array, is_object, object_in, plain
 from .._terms import present
+from .._tools import Call
 from ._boundary import arguments_of
 from ._extras import suggest_extra
 from ._posting import EventQueue
@@ -33,6 +35,8 @@ with suggest_extra("openai-agents"):
 
 log = logging.getLogger("umbra_shadow")
 
+N = TypeVar("N")
+
 # Most traces, and most open spans, that are remembered.
 _MOST_TRACES, _MOST_SPANS = 1_000, 10_000
 # Longest name and id that the server takes.
@@ -42,15 +46,29 @@ _LONGEST_FLUSH = 10.0
 
 # Spans of calls that wait for an approval: such a call is told of once it is made, or refused.
 _waiting: OrderedDict[str, None] = OrderedDict()
+# Agents of the decisions about calls, and what an event says of them, by span.
+_decided: OrderedDict[str, tuple[str | None, dict[str, Any]]] = OrderedDict()
 
 
 def note_waiting() -> None:
     """Notes that the call of a tool which is being traced ends without being made."""
+    _note(_waiting, None)
+
+
+def note_decision(call: Call, may_run: bool) -> None:
+    """Notes the decision about the call of a tool which is being traced: the server finds it by agent and id."""
+    answer = call.answer or {}
+    decision = answer.get("decision") or (None if may_run else "block")
+    told = {"call_id": call.id, "decision": decision, "decision_id": answer.get("decision_id")}
+    _note(_decided, (call.agent, present(**told)))
+
+
+def _note(notes: OrderedDict[str, N], note: N) -> None:
     span = get_current_span()
     if span is not None and isinstance(span.span_data, FunctionSpanData):
-        _waiting[span.span_id] = None
-        if len(_waiting) > _MOST_SPANS:
-            _waiting.popitem(last=False)
+        notes[span.span_id] = note
+        if len(notes) > _MOST_SPANS:
+            notes.popitem(last=False)
 
 
 @dataclasses.dataclass
@@ -90,7 +108,9 @@ class UmbraTracing(TracingProcessor):
     ``transfer_to_...``), and failures of models and agents become one event each. ``agent`` is the name of the SDK's
     agent, ``task_id`` the trace, ``session_id`` its ``group_id``, and ``task`` the user's last message. An answer
     without calls of tools has the trigger ``task_complete``. ``metadata`` is that of the trace, and
-    ``metadata["openai_agents"]`` has the ids of trace, span and parent.
+    ``metadata["openai_agents"]`` has the ids of trace, span and parent. The call of a guarded tool is an event of the
+    agent that it was decided for, with ``call_id`` and ``decision`` in ``metadata``; ``openai_agents`` has the SDK's
+    ``agent``.
 
     Events are posted in the background. ``most`` wait while the server is away; beyond them the oldest are dropped,
     which ``dropped`` counts. With ``trace_include_sensitive_data=False`` a trace has no texts, and only the
@@ -161,11 +181,15 @@ class UmbraTracing(TracingProcessor):
         self._queue.flush(_LONGEST_FLUSH)
 
     def shutdown(self, timeout: float | None = None) -> None:
-        """Waits until all events are posted, ``timeout`` seconds at most (10 unless set), and drops the others."""
-        self._queue.close(_LONGEST_FLUSH if timeout is None else timeout)
+        """Waits until all events are posted, ``timeout`` seconds at most (2 unless set), and drops the others.
+
+        The SDK calls it when the program ends.
+        """
+        self._queue.close(LAST_WORDS if timeout is None else timeout)
 
     def _event(self, action: _Action, span: Span[Any], work: _Work, trace: Mapping[str, Any]) -> dict[str, Any]:
         session, triggers = trace.get("group_id"), ["task_complete"] if action.is_final else None
+        agent, decision = _decided.pop(span.span_id, (None, {}))
         place = present(
             kind=action.kind,
             trace_id=span.trace_id,
@@ -173,12 +197,13 @@ class UmbraTracing(TracingProcessor):
             parent_id=span.parent_id,
             workflow=trace.get("workflow_name"),
             caller=work.caller,
+            agent=agent and work.agent,
             error=_error_text(span),
             **action.details,
         )
         return present(
             id=f"{span.trace_id}/{span.span_id}"[:_LONGEST_NAME],
-            agent=(work.agent or self._agent)[:_LONGEST_NAME],
+            agent=(agent or work.agent or self._agent)[:_LONGEST_NAME],
             task_id=span.trace_id[:_LONGEST_NAME],
             session_id=str(session)[:_LONGEST_NAME] if session else None,
             task=work.task,
@@ -191,7 +216,7 @@ class UmbraTracing(TracingProcessor):
             duration_ms=_duration_ms(span),
             status=None if span.error is None else "error",
             triggers=triggers if span.error is None else ["error"],
-            metadata={**(plain(trace.get("metadata")) or {}), "openai_agents": place},
+            metadata={**(plain(trace.get("metadata")) or {}), **decision, "openai_agents": place},
         )
 
 
