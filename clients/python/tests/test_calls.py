@@ -1,6 +1,7 @@
 """Tests of what goes out of a call, of callables of all kinds, and of tools and calls in the forms of other APIs."""
 
 import asyncio
+import dataclasses
 import functools
 import inspect
 import json
@@ -49,6 +50,14 @@ class Depends:
         self.make = make
 
 
+class OwnState(InjectedState):
+    """A marker of the program's own."""
+
+
+class Security(Depends):
+    pass
+
+
 class _CurrentContext:
     """The default of a parameter that a framework fills in."""
 
@@ -68,6 +77,8 @@ class Contexts(unittest.TestCase):
         def annotated(q: str, state: Annotated[dict[str, str], InjectedState]) -> None: ...
         def instance(q: str, state: Annotated[dict[str, str], InjectedState()]) -> None: ...
         def default(q: str, db: Any = Depends(lambda: SECRET)) -> None: ...  # noqa: B008
+        def marked(q: str, state: Annotated[dict[str, str], OwnState()]) -> None: ...
+        def security(q: str, db: Any = Security(lambda: SECRET)) -> None: ...  # noqa: B008
         def current(q: str, state: Any = _CurrentContext()) -> None: ...  # noqa: B008
         def unannotated(context, q):  # type: ignore[no-untyped-def]
             ...
@@ -81,11 +92,27 @@ class Contexts(unittest.TestCase):
             (annotated, ("x", {"dsn": SECRET})),
             (instance, ("x", {"dsn": SECRET})),
             (default, ("x",)),
+            (marked, ("x", {"dsn": SECRET})),
+            (security, ("x",)),
             (current, ("x",)),
             (unannotated, (context, "x")),
         ]
         for function, args in contexts:
             self.assertEqual(self.sent(function, *args), {"q": "x"}, function.__name__)
+
+    def test_contexts_within_arguments_are_left_out(self) -> None:
+        @dataclasses.dataclass
+        class Options:
+            page: int
+            context: RunContext[str]
+
+        def hidden(*args: object, **kwargs: object) -> None:
+            """A function under a decorator without ``functools.wraps``."""
+
+        context: RunContext[str] = RunContext()
+        options = {"ctx": context, "list": [context, {context}, {"ctx": context}], "own": Options(2, context)}
+        sent = self.sent(hidden, context, "x", options=options, context=context)
+        self.assertEqual(sent, {"args": ["x"], "options": {"list": [[], {}], "own": {"page": 2}}})
 
     def test_ignored_parameters_are_left_out(self) -> None:
         def search(q: str, session: object, **more: object) -> None: ...

@@ -7,7 +7,7 @@ import dataclasses
 import datetime
 import enum
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeGuard, cast
 
 import pydantic
@@ -50,13 +50,19 @@ class Pairs:
         self.pairs = pairs
 
 
-def plain(value: Any, most: float = float("inf"), strict: bool = False) -> Any:
+def plain(
+    value: Any,
+    most: float = float("inf"),
+    strict: bool = False,
+    left_out: Callable[[type], bool] = lambda kind: False,
+) -> Any:
     """Converts a value to JSON. A value without a form in JSON becomes its text, so that rules can still read it.
 
-    Raises :class:`ValueError` if the value has more than ``most`` parts, and under ``strict`` for a value without a
-    text of its own, such as a function.
+    Members of objects and lists whose class is ``left_out`` are left out, at any depth. Raises :class:`ValueError` if
+    the value has more than ``most`` parts, and under ``strict`` for a value without a text of its own, such as a
+    function.
     """
-    return _Plain(most, strict).of(value, 0)
+    return _Plain(most, strict, left_out).of(value, 0)
 
 
 def encoded(value: Any) -> bytes:
@@ -90,8 +96,8 @@ def _keyed(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class _Plain:
-    def __init__(self, most: float, strict: bool) -> None:
-        self.left, self.strict = most, strict
+    def __init__(self, most: float, strict: bool, left_out: Callable[[type], bool]) -> None:
+        self.left, self.strict, self.left_out = most, strict, left_out
 
     def of(self, value: Any, depth: int) -> Any:
         self.left -= 1
@@ -116,13 +122,13 @@ class _Plain:
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         if isinstance(value, Pairs):
-            return _keyed((str(key), self.of(item, depth + 1)) for key, item in value.pairs)
+            return self.object(value.pairs, depth)
         if is_mapping(value):
-            return _keyed((str(key), self.of(item, depth + 1)) for key, item in value.items())
+            return self.object(value.items(), depth)
         if isinstance(value, (list, tuple)):
-            return [self.of(item, depth + 1) for item in cast(Iterable[Any], value)]
+            return self.array(cast(Iterable[Any], value), depth)
         if isinstance(value, (set, frozenset)):
-            items = (self.of(item, depth + 1) for item in cast(Iterable[Any], value))
+            items = self.array(cast(Iterable[Any], value), depth)
             return sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
         for method in ("model_dump", "dict"):
             # Pydantic's models, of version 1 or 2.
@@ -132,6 +138,13 @@ class _Plain:
         if self.strict and cast(Any, type(value)).__str__ is object.__str__:
             raise ValueError(f"{type(value).__name__} has no form in JSON")
         return str(value)
+
+    def object(self, pairs: Iterable[tuple[Any, Any]], depth: int) -> dict[str, Any]:
+        given = ((str(key), item) for key, item in pairs if not self.left_out(type(item)))
+        return _keyed((key, self.of(item, depth + 1)) for key, item in given)
+
+    def array(self, items: Iterable[Any], depth: int) -> list[Any]:
+        return [self.of(item, depth + 1) for item in items if not self.left_out(type(item))]
 
 
 def _digits(value: int) -> str:

@@ -137,7 +137,7 @@ class Tool:
         hints = _hints(function)
         for name, parameter in parameters.items():
             # A default such as Depends(...) marks an injected parameter too.
-            is_marked = _INJECTED.match(type(parameter.default).__name__)
+            is_marked = _is_mark(type(parameter.default))
             if is_marked or _is_injected(hints.get(name, parameter.annotation)):
                 ignored.add(name)
         return ignored
@@ -350,9 +350,9 @@ def _docstring_of(function: Callable[..., Any] | None) -> str | None:
 
 
 def as_arguments(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns arguments as JSON values, without objects of a framework."""
+    """Returns arguments as JSON values, without objects of a framework, which may be within others."""
     given = Pairs((name, one) for name, one in pairs if not _is_injected(type(one)))
-    named: dict[str, Any] = plain(given, MOST_VALUES)
+    named: dict[str, Any] = plain(given, MOST_VALUES, left_out=_is_context)
     return named
 
 
@@ -436,13 +436,20 @@ def _is_injected(hint: Any) -> bool:
         return any(name in _CONTEXTS or _INJECTED.match(name) for name in names)
     if typing.get_origin(hint) is typing.Annotated:
         marks = [mark if isinstance(mark, type) else type(mark) for mark in hint.__metadata__]
-        return any(_INJECTED.match(mark.__name__) for mark in marks) or _is_injected(hint.__origin__)
+        return any(_is_mark(mark) for mark in marks) or _is_injected(hint.__origin__)
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         return any(_is_injected(one) for one in typing.get_args(hint))
     kind = typing.get_origin(hint) or hint
-    if not isinstance(kind, type):
-        return False
-    return bool(_INJECTED.match(kind.__name__)) or any(base.__name__ in _CONTEXTS for base in kind.__mro__)
+    return isinstance(kind, type) and (_is_mark(kind) or _is_context(kind))
+
+
+@functools.lru_cache(4_096)
+def _is_context(kind: type) -> bool:
+    return any(base.__name__ in _CONTEXTS for base in kind.__mro__)
+
+
+def _is_mark(kind: type) -> bool:
+    return any(_INJECTED.match(base.__name__) for base in kind.__mro__)
 
 
 def _safe_mode() -> bool:
