@@ -10,6 +10,7 @@ import threading
 import time
 import unittest
 import unittest.mock
+import urllib.request
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -99,7 +100,7 @@ class Queue(unittest.TestCase):
 
     def test_bytes_are_bounded(self) -> None:
         queue = self.queue(self.umbra)
-        with self.held() as go, unittest.mock.patch("umbra_shadow.adapters._posting._MOST_WAITING", 250_000):
+        with self.held() as go, unittest.mock.patch("umbra_shadow._posting._MOST_WAITING", 250_000):
             queue.put({"output": "first"})
             self.assertTrue(self.began.wait(PATIENT))
             for number in range(4):
@@ -207,6 +208,48 @@ class Queue(unittest.TestCase):
             command[3:] = [f"http://127.0.0.1:{listener.getsockname()[1]}", self.agent, "late", "20"]
             done = subprocess.run(command, timeout=PATIENT, capture_output=True, check=True)
         self.assertEqual(done.stderr.count(b"no event reaches"), 1, done.stderr)
+
+    def outcomes(self, umbra: Umbra) -> list[Any]:
+        with urllib.request.urlopen(f"{umbra.url}/v1/audit?agent={self.agent}&kind=outcome") as answer:
+            return [json.loads(line) for line in answer.read().splitlines()]
+
+    def call(self, umbra: Umbra) -> None:
+        self.assertEqual(umbra.call_tool("get_page", {}, lambda: "text", effect="read"), "text")
+
+    def test_a_forked_process_reports_its_own_outcomes(self) -> None:
+        self.call(self.umbra)
+        self.assertTrue(self.umbra.flush(PATIENT))
+        child = os.fork()
+        if child == 0:
+            self.call(self.umbra)
+            os._exit(0 if self.umbra.flush(PATIENT) else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(len(self.outcomes(self.umbra)), 2)
+
+    def test_outcomes_wait_for_a_server_that_is_away(self) -> None:
+        server = Server()
+        self.addCleanup(server.end)
+        umbra = self.client(server.url)
+
+        def stop() -> str:
+            server.stop()
+            return "text"
+
+        with self.assertLogs("umbra_shadow", "WARNING") as log:
+            umbra.call_tool("get_page", {}, stop, effect="read")
+            self.assertFalse(umbra.flush(0.5))
+            server.start(server.url)
+            self.assertTrue(umbra.flush(PATIENT))
+        self.assertEqual(len(self.outcomes(umbra)), 1)
+        self.assertEqual(len(log.output), 2, log.output)
+
+    def test_refused_outcomes_are_told_once(self) -> None:
+        with self.assertLogs("umbra_shadow", "WARNING") as log:
+            for _ in range(3):
+                self.umbra.report(uuid.uuid4().hex, {"status": "ok"})
+            self.assertTrue(self.umbra.flush(PATIENT))
+        self.assertEqual((len(log.output), self.umbra._core.outcomes.dropped), (1, 3), log.output)
+        self.assertIn("an outcome for", log.output[0])
 
     def test_close_drops_what_waits(self) -> None:
         queue = self.queue(self.client("http://127.0.0.1:9"))

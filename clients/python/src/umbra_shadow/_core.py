@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import atexit
 import datetime
 import hashlib
 import logging
-import queue
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import _requests
 from ._config import Config
 from ._json import encoded, object_in, typed
-from ._requests import Health, NoAnswer, Request
-from .errors import problem_text
+from ._requests import Health, Request
 
 if TYPE_CHECKING:
     from ._async.client import AsyncUmbra
@@ -24,8 +20,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("umbra_shadow")
 
-# Outcomes that wait for a slow server; more are dropped, and the log says so.
-_MOST_OUTCOMES = 1_000
 # Longest time that an ending program waits for its outcomes to be reported, in seconds.
 LAST_WORDS = 2.0
 # Most tools that are remembered as no reads; beyond them, no tool runs while the server is away.
@@ -42,6 +36,8 @@ class Core:
     """Settings, memory and background reports of a client. Safe for threads and event loops."""
 
     def __init__(self, config: Config, transport: Any = None, health: Health | None = None) -> None:
+        from ._posting import OutcomeQueue
+
         self.config = config
         self.transport = transport
         """Transport of httpx for both forms, in place of the network."""
@@ -52,8 +48,8 @@ class Core:
         self._no_reads: set[str] = set()
         self._warned: set[str] = set()
         self._approvals: OrderedDict[bytes, tuple[str, str]] = OrderedDict()
-        self._outcomes: queue.Queue[tuple[str, dict[str, Any]]] = queue.Queue(_MOST_OUTCOMES)
-        self._reporter: threading.Thread | None = None
+        self.outcomes = OutcomeQueue(self)
+        """Outcomes of calls that are not reported yet."""
         self._sync: Umbra | None = None
         self._async: AsyncUmbra | None = None
 
@@ -118,33 +114,4 @@ class Core:
 
     def report(self, call_id: str, outcome: Mapping[str, Any]) -> None:
         """Reports the outcome of a call in the background."""
-        with self._lock:
-            if self._reporter is None or not self._reporter.is_alive():
-                self._reporter = threading.Thread(target=self._report_all, name="umbra-outcomes", daemon=True)
-                self._reporter.start()
-                atexit.register(lambda: self.sync_client().flush())
-        try:
-            self._outcomes.put_nowait((call_id, dict(outcome)))
-        except queue.Full:
-            log.warning(
-                "umbra: %d outcomes wait for %s; that of call %s is dropped", _MOST_OUTCOMES, self.config.url, call_id
-            )
-
-    @property
-    def pending(self) -> int:
-        """Number of outcomes that are not reported yet."""
-        return self._outcomes.unfinished_tasks
-
-    def _report_all(self) -> None:
-        while True:
-            call_id, outcome = self._outcomes.get()
-            request = Request("POST", _requests.path("calls", call_id, "outcome"), outcome, repeatable=True)
-            try:
-                response = self.sync_client()._http.request(request, max(self.config.decision_timeout, 5.0))
-                if response.status >= 400:
-                    words = problem_text(response.body)
-                    log.warning("umbra: the outcome of call %s was refused (%s): %s", call_id, response.status, words)
-            except NoAnswer as gone:
-                log.warning("umbra: the outcome of call %s is not reported: %s", call_id, gone)
-            finally:
-                self._outcomes.task_done()
+        self.outcomes.put(call_id, dict(outcome))

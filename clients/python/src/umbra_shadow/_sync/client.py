@@ -143,14 +143,17 @@ class Umbra(ClientBase):
         return dict((self._send(asked)).body)
 
     def flush(self, timeout: float = LAST_WORDS) -> bool:
-        """Waits until every outcome is reported, ``timeout`` seconds at most. Returns True if all were reported.
+        """Waits until every outcome is reported, ``timeout`` seconds at most. Returns True if none waits any more.
 
-        A program that ends does so by itself.
+        A program that ends does so by itself; a child of :mod:`multiprocessing` does not, so flush at its end. While
+        the server is away outcomes wait, 1,000 at most; those that it refuses are dropped, with one warning in the log.
         """
         until = time.monotonic() + timeout
-        while self._core.pending and time.monotonic() < until:
-            io.sleep(0.005)
-        return not self._core.pending
+        outcomes = self._core.outcomes
+        with outcomes.hurried():
+            while outcomes.pending and time.monotonic() < until:
+                io.sleep(0.005)
+        return not outcomes.pending
 
     def decide(self, call: Mapping[str, Any] | models.DecideRequest) -> models.Answer:
         """Returns the decision about a call. Run the call only if ``decision`` is ``execute``, then ``report`` it.
