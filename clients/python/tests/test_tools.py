@@ -20,7 +20,6 @@ from support import Server
 from umbra_shadow import ApprovalRequired, Blocked, Umbra, UndecidedCall, _tools
 from umbra_shadow._json import plain
 from umbra_shadow._merge import merged
-from umbra_shadow.adapters._boundary import refusal
 
 SERVERS: dict[str, Server] = {}
 
@@ -384,19 +383,6 @@ class Refused(unittest.TestCase):
             self.call(away)
         self.assertEqual(len(logs.output), 1)
         self.assertIn("calls that may change something do not run, such as that of shop.refund", logs.output[0])
-
-    def test_expired_approval_is_told(self) -> None:
-        server = Server(BOUNDARY__APPROVALS__EXPIRES_AFTER="1s")
-        self.addCleanup(server.end)
-        umbra = Umbra(server.url, agent="a", decision_timeout=20.0)
-        self.addCleanup(umbra.close)
-        first = cast(ApprovalRequired, self.call(umbra, 500))
-        self.assertIsNone(first.expired)
-        self.assertEqual(umbra.approvals.wait(first.approval_id, timeout=20.0).state, "expired")
-        again = cast(ApprovalRequired, self.call(umbra, 500))
-        self.assertEqual(again.expired, first.approval_id)
-        self.assertIn(f"The approval {first.approval_id} has expired. shop.refund was not run", refusal(again))
-        self.assertIsNone(cast(ApprovalRequired, self.call(umbra, 501)).expired)
 
 
 class Live(Calls):

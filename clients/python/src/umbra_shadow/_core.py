@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
-import hashlib
 import logging
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ._config import Config
-from ._json import encoded, object_in, typed
 from ._requests import Health, Request
 
 if TYPE_CHECKING:
@@ -26,8 +23,6 @@ LAST_WORDS = 2.0
 _MOST_TOOLS = 10_000
 # Kind of the warning about calls that are refused while the server is away; an answer ends it.
 AWAY = "away"
-# Most approvals that are remembered.
-_MOST_APPROVALS = 1_000
 # Most ends of sessions that wait to be reported.
 _MOST_ENDS = 100
 
@@ -47,7 +42,6 @@ class Core:
         self._lock = threading.Lock()
         self._no_reads: set[str] = set()
         self._warned: set[str] = set()
-        self._approvals: OrderedDict[bytes, tuple[str, str]] = OrderedDict()
         self.outcomes = OutcomeQueue(self)
         """Outcomes of calls that are not reported yet."""
         self._sync: Umbra | None = None
@@ -83,24 +77,6 @@ class Core:
             self._warned.add(kind)
         if is_new:
             log.warning(words, *values)
-
-    def approval(
-        self, agent: str | None, tool: str, arguments: Mapping[str, Any], answer: Mapping[str, Any]
-    ) -> str | None:
-        """Notes the approval that a call waits for. Returns the id of the one before it, if that has expired."""
-        is_asked = answer["decision"] == "ask"
-        if not is_asked and not self._approvals:
-            return None
-        asked, key = object_in(answer, "approval"), hashlib.sha256(encoded([agent, tool, arguments])).digest()
-        with self._lock:
-            id, expires_at = self._approvals.pop(key, ("", ""))
-            if is_asked:
-                self._approvals[key] = asked.get("id", ""), asked.get("expires_at", "")
-                if len(self._approvals) > _MOST_APPROVALS:
-                    self._approvals.popitem(last=False)
-        if not expires_at or asked.get("id") == id:
-            return None
-        return id if typed(expires_at, datetime.datetime) < datetime.datetime.now(datetime.timezone.utc) else None
 
     def learn(self, tool: str, effect: Any) -> None:
         """Remembers a tool that the server calls a write, or destructive; the server has answered."""

@@ -249,7 +249,6 @@ class Call:
         Raises :class:`Blocked`, :class:`ApprovalRequired` or :class:`StubFault` if neither is so.
         """
         tool, self.answer = self.tool, answer
-        expired = tool.core.approval(self.agent, tool.name, self.arguments, answer) if tool.core else None
         if answer["decision"] == "execute":
             if answer.get("execution") == "live" and answer.get("effect") != "read" and _safe_mode():
                 detail = "AGENT_SAFE_MODE is set here, but the server runs calls live: set it for the server as well"
@@ -268,7 +267,7 @@ class Call:
             log.warning("umbra: %s is not rehearsed: %s", tool.name, detail)
             raise Blocked(tool.name, "invalid_stub", detail, answer) from self._failed
         if answer["decision"] == "ask":
-            raise ApprovalRequired(tool.name, answer, expired)
+            raise ApprovalRequired(tool.name, answer)
         raise Blocked(tool.name, answer.get("reason") or "policy", answer.get("detail") or "no reason given", answer)
 
     def merged(self, result: Any, answer: Mapping[str, Any]) -> Any:

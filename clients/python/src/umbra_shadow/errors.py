@@ -86,18 +86,14 @@ class Blocked(UmbraError):
 class ApprovalRequired(Blocked):
     """A person must approve this call first. Once it is approved, a call with the same arguments runs, once.
 
-    ``approval_id`` is for :meth:`Umbra.approvals`; the approval expires at ``expires_at`` (RFC 3339). ``expired`` is
-    the id of an approval of the same call that this process has asked for before, and that has expired.
+    ``approval_id`` is for :meth:`Umbra.approvals`; the approval expires at ``expires_at`` (RFC 3339).
     """
 
-    def __init__(self, tool: str, decision: Mapping[str, Any], expired: str | None = None) -> None:
+    def __init__(self, tool: str, decision: Mapping[str, Any]) -> None:
         approval = object_in(decision, "approval")
         self.approval_id: str = approval.get("id", "")
         self.expires_at: str = approval.get("expires_at", "")
         detail = f"{decision.get('detail') or 'a rule asks for it'}; approve {self.approval_id} and call again"
-        self.expired: str | None = expired
-        if expired:
-            detail = f"{expired} has expired; {detail}"
         super().__init__(tool, "approval_required", detail, decision)
 
 

@@ -205,7 +205,7 @@ def refusal(error: Blocked | StubFault) -> str:
     if isinstance(error, ApprovalRequired):
         reason, expires_at = (error.decision or {}).get("detail"), error.expires_at
         told = {"tool": error.tool, "reason": reason, "approval_id": error.approval_id, "expires_at": expires_at}
-        return (f"The approval {error.expired} has expired. " if error.expired else "") + waiting_text(told)
+        return waiting_text(told)
     if isinstance(error, Blocked) and error.reason == FINISHED:
         return f"{error.tool} has run before this run was resumed, and its result is lost. It was not run again."
     if isinstance(error, StubFault):
