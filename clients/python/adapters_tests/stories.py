@@ -245,7 +245,7 @@ class Stories:
     async def test_approved_with_a_sidecar(self: Any) -> None:
         async with self.sidecar(task="refund") as s:
             await self.approved(sidecar=s)
-        self.assertEqual(s.interventions, [])
+        self.assertEqual(list(s.interventions), [])
 
     async def approved(self: Any, **settings: Any) -> None:
         calls = [("refund", {"payment": "p1", "amount": 500.0})]
