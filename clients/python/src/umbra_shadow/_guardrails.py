@@ -74,7 +74,7 @@ class Rules:
             return None
 
     def before(self, tool: Tool, answer: models.GuardAnswer) -> None:
-        """Follows the ruling on a call that is about to run. The boundary asks for approvals of calls that it decides."""
+        """Follows the ruling on a call that is about to run. The boundary asks for approvals of calls it decides."""
         if answer.needs_approval and tool.core is not None:
             return
         if answer.unjudged:
@@ -96,7 +96,7 @@ class Rules:
                 raise ResultWithheld(tool.name, ruling.reason or "a rule says so", ruling.model_dump(mode="json"))
 
     def unasked(self, tool: Tool, error: UmbraError) -> None:
-        """Follows a failed question. Under ``enforce`` a call that is not judged is blocked, unless no server answers."""
+        """Follows a failed question. Under ``enforce`` a call that is not judged is blocked, unless the server is away."""
         if self.enforcement != "enforce":
             log.warning("umbra: %s is not held to the rules: %s", tool.name, error)
         elif isinstance(error, APIError) and error.status not in (401, 403):
