@@ -96,7 +96,7 @@ class Rules:
                 raise ResultWithheld(tool.name, ruling.reason or "a rule says so", ruling.model_dump(mode="json"))
 
     def unasked(self, tool: Tool, error: UmbraError) -> None:
-        """Follows a failed question. Under ``enforce`` a call that is not judged is blocked, unless the server is away."""
+        """Follows a failed question. ``enforce`` blocks a call that is not judged, unless the server is away."""
         if self.enforcement != "enforce":
             log.warning("umbra: %s is not held to the rules: %s", tool.name, error)
         elif isinstance(error, APIError) and error.status not in (401, 403):
