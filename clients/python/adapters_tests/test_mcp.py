@@ -60,6 +60,15 @@ class MCP(Stories, unittest.IsolatedAsyncioTestCase):
         self.results = results
         return Told(["\n".join(one.text for one in result.content) for result in results], "done")
 
+    async def test_block(self) -> None:
+        """A client that is not open yet is opened by the block of the guarded one."""
+        async with guarded(Client(self.server()), self.umbra, effects=EFFECTS, server=SERVERS) as client:
+            result = await client.call_tool("lookup", {"city": "Rome"})
+            self.assertFalse(result.is_error, result)
+        self.assertEqual(self.tools.ran, [("lookup", {"city": "Rome"})])
+        with self.assertRaises(RuntimeError):
+            await client.list_tools()
+
     async def test_forms(self) -> None:
         """Refusals and stubs have the forms that the server's own proxy gives them."""
         calls: Calls = [("refund", {"payment": "p1", "amount": 5000.0}), ("break_down", {})]

@@ -56,6 +56,13 @@ class _GuardedSession:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)
 
+    async def __aenter__(self) -> _GuardedSession:
+        await self._session.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> Any:
+        return await self._session.__aexit__(*error)
+
     async def call_tool(self, name: str, arguments: dict[str, Any] | None = None, *settings: Any, **named: Any) -> Any:
         """Calls a tool as the boundary decides."""
         result: Any = None
