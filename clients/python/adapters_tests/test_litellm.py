@@ -266,6 +266,18 @@ class LiteLLM(unittest.IsolatedAsyncioTestCase):
             # One or two are with the server, and two wait.
             await self.until(lambda: logger.dropped >= 6)
 
+    async def test_two_loggers(self) -> None:
+        """LiteLLM keeps one of all loggers that it takes for the same."""
+        other = Umbra(stories.SERVER.url, agent=f"{self.agent}-2", timeout=PATIENT)
+        self.addCleanup(other.close)
+        second = UmbraLogger(other)
+        self.addCleanup(second.close, 0.0)
+        litellm.callbacks = [self.logger, second]
+        self.ask("one")
+        for agent in (self.agent, f"{self.agent}-2"):
+            (event,) = await self.events(1, agent=agent)
+            self.assertEqual(event.output, "Heard: one")
+
     async def test_exit(self) -> None:
         """A program that ends with its call: LiteLLM calls back when no thread can be started any more."""
         program = """if True:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -52,6 +53,8 @@ class UmbraLogger(CustomLogger):
     def __init__(self, umbra: ClientBase, *, most: int = 1_000) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]  # LiteLLM gives its parameters no types.
         self._queue = EventQueue(umbra, most)
+        # LiteLLM drops a logger whose class and public attributes are those of another.
+        self.id = uuid.uuid4().hex
 
     @property
     def dropped(self) -> int:
