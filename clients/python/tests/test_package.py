@@ -135,6 +135,11 @@ class Settings(unittest.TestCase):
                 self.assertEqual((place.agent, place.session, place.run, place.seed), ("a", "s", "r", "7"))
                 self.assertEqual(Umbra("http://h", "k", "b")._core.config.place.agent, "b")
 
+    def test_missing_file_of_the_key_is_told(self) -> None:
+        with unittest.mock.patch.dict(os.environ, {"UMBRA_API_KEY": "", "UMBRA_API_KEY_FILE": "/nowhere/key"}):
+            with self.assertRaisesRegex(ValueError, "UMBRA_API_KEY_FILE names cannot be read.*/nowhere/key"):
+                Umbra()
+
     def test_wrong_settings_are_refused(self) -> None:
         for url in ("localhost:7817", "ftp://h", "http://", "https://user:pw@h", "http://h?k=v"):
             with self.assertRaisesRegex(ValueError, "is not an address of a server") as refused:

@@ -103,5 +103,8 @@ def entered(config: Config, place: Place, modes: Sequence[str]) -> Generator[Non
 def _first_line(path: str | None) -> str | None:
     if not path:
         return None
-    with open(path, encoding="utf-8") as file:
-        return file.readline().strip() or None
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.readline().strip() or None
+    except (OSError, ValueError) as error:
+        raise ValueError(f"the file that UMBRA_API_KEY_FILE names cannot be read: {error}") from None
