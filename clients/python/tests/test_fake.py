@@ -58,6 +58,15 @@ class Fake(Case):
                             decisions.append(refused.status)
                     self.assertEqual(decisions[0], decisions[1], tool)
 
+    async def test_misspelt_steps_and_verdicts_are_told(self) -> None:
+        async with AsyncFakeSidecar(rules=[lambda at: ("block",)]) as s:  # type: ignore[list-item, return-value]
+            with self.assertRaisesRegex(ValueError, "no step 'trun': turn is meant"):
+                s.script("trun", decision="block")  # type: ignore[arg-type]
+            with self.assertRaisesRegex(ValueError, "no step 'mesage': message is meant"):
+                s.asked("mesage")  # type: ignore[arg-type]
+            with self.assertRaisesRegex(TypeError, "returns allow, warn or block"):
+                await s.turn("go")
+
     async def test_any_session_is_resumed(self) -> None:
         async with AsyncFakeSidecar(id="ses_of_another_program", close=False) as s:
             self.assertEqual((s.id, s.degraded, (await s.turn("go on")).turn), ("ses_of_another_program", False, 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import difflib
 import hashlib
 import json
 import re
@@ -11,7 +12,7 @@ import threading
 import urllib.parse
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Union, cast
+from typing import Any, Literal, Union, cast, get_args
 
 import httpx
 import pydantic
@@ -100,6 +101,7 @@ class FakeServer:
 
     def script(self, step: FakeStep, members: dict[str, Any]) -> None:
         """Sets members of an answer to come."""
+        check_step(step)
         self.scripted.setdefault(step, deque()).append(members)
 
     def end(self) -> None:
@@ -401,7 +403,7 @@ class FakeServer:
                 verdict = _ruling(verdict.verdict, verdict.rule, verdict.reason)
             elif isinstance(verdict, str):
                 verdict = _ruling(verdict, named, named)
-            elif isinstance(verdict, tuple):
+            elif isinstance(verdict, tuple) and len(verdict) == 2:
                 verdict = _ruling(verdict[0], named, verdict[1])
             elif isinstance(verdict, Mapping):
                 verdict = models.Ruling.model_validate({"decision": "allow", "would": "allow", **verdict})
@@ -467,6 +469,15 @@ class _Said(httpx.AsyncByteStream, httpx.SyncByteStream):
 
     def close(self) -> None:
         pass
+
+
+def check_step(step: str) -> None:
+    """Raises :class:`ValueError` for a step that there is not."""
+    steps = get_args(FakeStep)
+    if step not in steps:
+        near = difflib.get_close_matches(step, steps, 1)
+        meant = f": {near[0]} is meant, perhaps" if near else ""
+        raise ValueError(f"there is no step {step!r}{meant}; the steps are {', '.join(steps)}")
 
 
 class _Refused(Exception):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._core import Core
-from .._fake import FakeRequest, FakeRule, FakeServer, FakeStep
+from .._fake import FakeRequest, FakeRule, FakeServer, FakeStep, check_step
 from .._terms import DefinitionLike, Objective
 from .sidecar import Sidecar
 
@@ -98,6 +98,7 @@ class FakeSidecar(Sidecar):
 
     def asked(self, step: FakeStep) -> list[Mapping[str, Any]]:
         """Returns the bodies of a step's requests; for documents with ``name``, ``method`` and the text or edits."""
+        check_step(step)
         return [one.body for one in self.requests if one.step == step]
 
     def script(self, step: FakeStep, **members: Any) -> None:
