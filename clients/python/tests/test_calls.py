@@ -100,6 +100,14 @@ class Contexts(unittest.TestCase):
         for function, args in contexts:
             self.assertEqual(self.sent(function, *args), {"q": "x"}, function.__name__)
 
+    def test_classes_of_the_program_are_no_contexts(self) -> None:
+        class CurrentWeather(str):
+            """An argument that the model gives."""
+
+        def report(weather: CurrentWeather, injection: str) -> None: ...
+
+        self.assertEqual(self.sent(report, CurrentWeather("sun"), "x"), {"weather": "sun", "injection": "x"})
+
     def test_contexts_within_arguments_are_left_out(self) -> None:
         @dataclasses.dataclass
         class Options:

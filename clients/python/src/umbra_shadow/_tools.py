@@ -47,7 +47,9 @@ _CONTEXTS = {
     "ToolRuntime",
 }
 # Markers in annotations and defaults of parameters that a framework fills in.
-_INJECTED = re.compile(r"^_*(Injected\w*|Inject|Depends|Current\w+)$")
+_INJECTED = re.compile(
+    r"^_*(Injected\w*|Inject|Depends|Current(AccessToken|Context|Docket|FastMCP|Headers|Request|Worker))$"
+)
 
 
 class _Unset:
