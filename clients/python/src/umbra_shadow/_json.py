@@ -140,11 +140,11 @@ class _Plain:
         return str(value)
 
     def object(self, pairs: Iterable[tuple[Any, Any]], depth: int) -> dict[str, Any]:
-        given = ((str(key), item) for key, item in pairs if not self.left_out(type(item)))
+        given = ((str(key), item) for key, item in pairs if not self.left_out(item.__class__))
         return _keyed((key, self.of(item, depth + 1)) for key, item in given)
 
     def array(self, items: Iterable[Any], depth: int) -> list[Any]:
-        return [self.of(item, depth + 1) for item in items if not self.left_out(type(item))]
+        return [self.of(item, depth + 1) for item in items if not self.left_out(item.__class__)]
 
 
 def _digits(value: int) -> str:

@@ -139,7 +139,7 @@ class Tool:
         hints = _hints(function)
         for name, parameter in parameters.items():
             # A default such as Depends(...) marks an injected parameter too.
-            is_marked = _is_mark(type(parameter.default))
+            is_marked = _is_mark(parameter.default.__class__)
             if is_marked or _is_injected(hints.get(name, parameter.annotation)):
                 ignored.add(name)
         return ignored
