@@ -245,16 +245,16 @@ def check_boundary(stage: Stage) -> None:
     stage.api.put("execution", json=rehearsal).raise_for_status()
     for session, lines, audit in [
         ("live", [SENT], ["execute", "ok"]),
-        ("asked", [], ["ask"]),
+        # Once a person has approved it, the call runs, once.
+        ("asked", [SENT], ["ask", "execute", "ok"]),
         ("blocked", ["policy mail is off"], ["block"]),
         ("rehearsed", [], ["stub"]),
     ]:
         expect(stage.play(1, session), lines, session)
         expect(stage.audited(agent="billing", session=session), audit, session)
-    expect([one["state"] for one in stage.listed("approvals", agent="billing")], ["approved"])
-    # The call that a person has approved runs, once.
-    expect(stage.play(2, "asked"), [SENT])
-    expect(stage.audited(agent="billing", session="asked"), ["ask", "execute", "ok"])
+    expect([one["state"] for one in stage.listed("approvals", agent="billing")], ["used"])
+    expect(stage.play(2, "by hand"), [SENT])
+    expect(stage.audited(agent="billing", session="by hand"), ["execute", "ok"])
 
 
 def check_framework(stage: Stage) -> None:
