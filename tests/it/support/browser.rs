@@ -23,6 +23,17 @@ const ARGUMENTS: [&str; 8] = [
     "--lang=en-US",
 ];
 
+/// Returns the port that `ChromeDriver` has chosen; `None` if it ends before it says so.
+async fn port_of(driver: &mut Child) -> Option<String> {
+    let mut lines = BufReader::new(driver.stdout.take()?).lines();
+    while let Some(line) = lines.next_line().await.ok()? {
+        if let Some((_, port)) = line.split_once("started successfully on port ") {
+            return Some(port.trim_end_matches('.').to_owned());
+        }
+    }
+    None
+}
+
 /// Session of a browser.
 pub struct Browser {
     session: String,
@@ -35,18 +46,19 @@ impl Browser {
     /// Starts a browser. `None` where no `chromedriver` is installed; in CI (variable `CI`) that is a failure.
     pub async fn start() -> Option<Self> {
         let program = std::env::var("UMBRA_CHROMEDRIVER").unwrap_or_else(|_| "chromedriver".to_owned());
-        let started = Command::new(program).arg("--port=0").stdout(Stdio::piped()).kill_on_drop(true).spawn();
-        let Ok(mut driver) = started else {
-            let cure = "install chromium and chromium-driver, or name chromedriver in UMBRA_CHROMEDRIVER";
-            assert!(std::env::var_os("CI").is_none(), "the page is not tried in a browser: {cure}");
-            eprintln!("passed over: {cure}");
-            return None;
-        };
-        let mut lines = BufReader::new(driver.stdout.take().expect("its output")).lines();
-        let port = loop {
-            let line = lines.next_line().await.expect("lines").expect("ChromeDriver says its port");
-            if let Some((_, port)) = line.split_once("started successfully on port ") {
-                break port.trim_end_matches('.').to_owned();
+        let mut attempts = 0..5;
+        let (driver, port) = loop {
+            let started = Command::new(&program).arg("--port=0").stdout(Stdio::piped()).kill_on_drop(true).spawn();
+            let Ok(mut driver) = started else {
+                let cure = "install chromium and chromium-driver, or name chromedriver in UMBRA_CHROMEDRIVER";
+                assert!(std::env::var_os("CI").is_none(), "the page is not tried in a browser: {cure}");
+                eprintln!("passed over: {cure}");
+                return None;
+            };
+            match port_of(&mut driver).await {
+                Some(port) => break (driver, port),
+                // It ends if its free port of IPv6 is taken for IPv4.
+                None => assert!(attempts.next().is_some(), "ChromeDriver says its port"),
             }
         };
         let profile = TempDir::new().expect("a directory");
