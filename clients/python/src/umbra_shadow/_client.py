@@ -18,7 +18,6 @@ from ._terms import as_json
 from ._tools import UNSET, F, Tool, asked, full_name, wrapped
 from .errors import APIError, Blocked, Unavailable, UndecidedCall, problem_text
 
-C = TypeVar("C", bound="ClientBase")
 M = TypeVar("M", bound=pydantic.BaseModel)
 
 DECISIONS = ("execute", "stub", "ask", "block")
