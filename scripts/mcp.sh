@@ -7,10 +7,11 @@
 # are skipped, and named in the output.
 # Exit code: 0 if all parts that could run passed, 1 if one failed.
 #
-# UMBRA: the binary. CACHE: a folder that keeps the clients and servers (else they are installed again each time).
+# UMBRA: the binary. CACHE: a folder that keeps the clients and servers (else target/mcp).
 # UMBRA_SABOTAGE=1: the server runs live where it should be in shadow, and the script must fail.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/environment.sh
 
 client_version=2.3.0
 server_version=2026.8.31
@@ -50,7 +51,7 @@ skip() {
 unset DATABASE_URL AGENT_SAFE_MODE ANTHROPIC_API_KEY OPENAI_API_KEY GEMINI_API_KEY
 for name in "${!UMBRA__@}"; do unset "$name"; done
 
-cache=${CACHE:-$work/cache}
+cache=${CACHE:-target/mcp}
 mkdir -p "$cache"
 cache=$(realpath "$cache")
 bin=$cache/node_modules/.bin
@@ -71,19 +72,7 @@ if [[ ! -x $bin/mcp-server-filesystem || ! -x $bin/mcp-server-everything || ! -x
 fi
 
 python=$cache/venv/bin/python
-client() {
-    if [[ ! -x $python ]]; then
-        # Debian has python3 without ensurepip; then virtualenv comes from PyPI.
-        python3 -m venv "$cache/venv" 2>/dev/null || {
-            rm -rf "$cache/venv"
-            python3 -m pip install --quiet --target "$work/virtualenv" virtualenv &&
-                PYTHONPATH=$work/virtualenv python3 -m virtualenv --quiet "$cache/venv"
-        }
-    fi
-    "$python" -c "import importlib.metadata as m; assert m.version('mcp') == '$client_version'" 2>/dev/null ||
-        "$python" -m pip install --quiet --disable-pip-version-check "mcp==$client_version"
-}
-if ! client >"$work/pip" 2>&1; then
+if ! python_environment "$cache/venv" "mcp==$client_version" >"$work/pip" 2>&1; then
     skip "the Python client: it cannot be installed ($(tail -n 1 "$work/pip"))"
     python=
 fi

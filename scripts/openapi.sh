@@ -2,9 +2,10 @@
 # Tests the API document with third-party tools: the linters Spectral and Redocly must find no error, and the clients
 # that openapi-typescript and openapi-python-client generate must compile and read a running server.
 # Needs a built umbra ($UMBRA, else target/debug/umbra), node with npm, and python3 with pip.
-# CACHE: a folder that keeps the tools (else they are installed again each time).
+# CACHE: a folder that keeps the tools (else target/openapi).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/environment.sh
 
 npm_packages=(@redocly/cli@2.77.0 @stoplight/spectral-cli@6.16.3 openapi-typescript@7.13.0 openapi-fetch@0.17.0 typescript@5.9.3)
 python_client_version=0.29.1
@@ -22,12 +23,12 @@ finish() {
 }
 trap finish EXIT
 
-cache=$(realpath -m "${CACHE:-$work/cache}")
+cache=$(realpath -m "${CACHE:-target/openapi}")
 bin=$cache/node_modules/.bin
 mkdir -p "$cache"
 [[ -x $bin/redocly ]] || npm install --silent --no-save --no-audit --no-fund --prefix "$cache" "${npm_packages[@]}"
-[[ -d $cache/python/openapi_python_client ]] ||
-    python3 -m pip install --quiet --target "$cache/python" "openapi-python-client==$python_client_version"
+python=$cache/venv/bin/python
+python_environment "$cache/venv" "openapi-python-client==$python_client_version"
 
 echo "== linters"
 echo 'extends: ["spectral:oas"]' >"$work/spectral.yaml"
@@ -74,9 +75,9 @@ ln -s "$cache/node_modules" "$work/js/node_modules"
 node "$work/js/client.js"
 
 echo "== Python"
-(cd "$work" && PYTHONPATH=$cache/python python3 -m openapi_python_client generate --path "$document" --meta none --output-path umbra_client >"$work/made" 2>&1) ||
+(cd "$work" && "$python" -m openapi_python_client generate --path "$document" --meta none --output-path umbra_client >"$work/made" 2>&1) ||
     { cat "$work/made" >&2; exit 1; }
-PYTHONPATH=$work:$cache/python python3 - "$base" <<'PY'
+PYTHONPATH=$work "$python" - "$base" <<'PY'
 import compileall
 import sys
 

@@ -14,6 +14,7 @@
 # UMBRA_SABOTAGE=1: agents export no content where it can be switched off, and the script must fail.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/environment.sh
 
 otel=(opentelemetry-distro==0.66b2 opentelemetry-exporter-otlp==1.45.2)
 openai_packages=("${otel[@]}" openai==3.57.0 opentelemetry-instrumentation-genai-openai==1.3b0)
@@ -73,22 +74,6 @@ for name in "${!UMBRA__@}" "${!OTEL_@}"; do unset "$name"; done
 
 mkdir -p "${CACHE:-target/otel}"
 cache=$(realpath "${CACHE:-target/otel}")
-
-python_packages() { # python_packages NAME PACKAGE==VERSION..: installs into a virtual environment, unless it is there
-    local venv=$cache/$1 wanted
-    shift
-    wanted=$(printf '%s\n' "$@")
-    [[ $(cat "$venv/installed" 2>/dev/null) != "$wanted" ]] || return 0
-    rm -rf "$venv"
-    # Debian has python3 without ensurepip; then virtualenv comes from PyPI.
-    python3 -m venv "$venv" 2>/dev/null || {
-        rm -rf "$venv"
-        python3 -m pip install --quiet --target "$work/virtualenv" virtualenv &&
-            PYTHONPATH=$work/virtualenv python3 -m virtualenv --quiet "$venv"
-    } || return
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@" || return
-    echo "$wanted" >"$venv/installed"
-}
 
 node_packages() { # node_packages PACKAGE@VERSION..: installs into the cache, unless they are there
     local folder=$cache/vercel wanted
@@ -209,7 +194,7 @@ model=$(cat "$work/model")
 
 began=$SECONDS
 has_openai=
-if python_packages openai "${openai_packages[@]}" >"$work/pip" 2>&1; then
+if python_environment "$cache/openai" "${openai_packages[@]}" >"$work/pip" 2>&1; then
     has_openai=1
 else
     skip "the OpenAI SDK and the exporter: they cannot be installed ($(tail -n 1 "$work/pip"))"
@@ -222,7 +207,7 @@ if [[ -n $has_openai ]]; then
     await_watched
 fi
 if [[ -z $quick ]]; then
-    if python_packages langgraph "${langgraph_packages[@]}" >"$work/pip" 2>&1; then
+    if python_environment "$cache/langgraph" "${langgraph_packages[@]}" >"$work/pip" 2>&1; then
         instrument=("$cache/langgraph/bin/opentelemetry-instrument" "$cache/langgraph/bin/python")
         watch http/protobuf langgraph graph-builder error --task thread-1 -- \
             "${instrument[@]}" "$scripts/langgraph_agent.py" thread-1 graph-builder

@@ -5,10 +5,11 @@
 # A bare request is written and read as JSON by hand, over a kept connection. A call of a tool has one request in its
 # path, the decision; its outcome is reported in the background, and is waited for here outside of the measured time.
 #   scripts/overhead.sh [ROUNDS]     calls of each kind, 2000 unless given; two minutes on an idle machine
-# Needs python3 with venv and pip, node with npm. UMBRA: the server's program, else that of target/debug; take a release
+# Needs python3 with pip, node with npm. UMBRA: the server's program, else that of target/debug; take a release
 # build. CACHE: a folder that keeps the dependencies of the Python client (else target/overhead).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/environment.sh
 rounds=${1:-2000}
 umbra=$(realpath "${UMBRA:-target/debug/umbra}")
 venv=${CACHE:-$PWD/target/overhead}
@@ -16,10 +17,7 @@ work=$(mktemp -d)
 chmod 755 "$work"
 trap '[[ -z ${SERVER_PID:-} ]] || { kill -TERM "$SERVER_PID" && wait "$SERVER_PID" || true; }; rm -rf "$work"' EXIT
 
-[[ -x $venv/bin/python ]] || {
-    python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check httpx pydantic sniffio
-}
+python_environment "$venv" httpx pydantic sniffio
 (cd clients/typescript && { [[ -d node_modules ]] || npm ci --silent --no-audit --no-fund; } && npm run --silent build)
 
 # Settings and keys of this shell must not reach the server and the clients.

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Fuzzes the running service with its own OpenAPI document: valid and invalid requests, made from /openapi.json, must
 # get answers that the document describes, and never a 5xx. Needs a built umbra ($UMBRA, else target/debug/umbra),
-# python3 and pip; everything else is in a temporary folder. Exit code: 0 if all passed, 1 if a test failed or nothing
+# python3 and pip. Exit code: 0 if all passed, 1 if a test failed or nothing
 # could run.
 #
-# UMBRA: the binary. VENV: a folder that keeps schemathesis (else it is installed again each time). EXAMPLES: the number
+# UMBRA: the binary. VENV: a folder that keeps schemathesis (else target/schemathesis). EXAMPLES: the number
 # of examples for each operation.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/environment.sh
 
 schemathesis_version=4.32.5
 umbra=$(realpath "${UMBRA:-target/debug/umbra}")
@@ -39,16 +40,8 @@ fail() {
 unset DATABASE_URL ANTHROPIC_API_KEY OPENAI_API_KEY GEMINI_API_KEY
 for name in "${!UMBRA__@}"; do unset "$name"; done
 
-venv=${VENV:-$work/venv}
-if [[ $("$venv/bin/schemathesis" --version 2>/dev/null) != *" $schemathesis_version" ]]; then
-    # Debian has python3 without ensurepip; then virtualenv comes from PyPI.
-    python3 -m venv "$venv" 2>/dev/null || {
-        rm -rf "$venv"
-        python3 -m pip install --quiet --target "$work/virtualenv" virtualenv
-        PYTHONPATH=$work/virtualenv python3 -m virtualenv --quiet "$venv"
-    }
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "schemathesis==$schemathesis_version"
-fi
+venv=${VENV:-$PWD/target/schemathesis}
+python_environment "$venv" "schemathesis==$schemathesis_version"
 
 # A shadow without a cap, so that lists fill, and a shadow with a cap, so that events are skipped as well.
 cat >"$work/shadows.yaml" <<'YAML'
