@@ -229,7 +229,7 @@ pub fn router(api: Api, admission: &Admission) -> Router {
         whole.merge(routes.route_layer(middleware::from_fn_with_state(entrance, entrance::enter)))
     });
     let (router, document) = guarded.split_for_parts();
-    openapi::with_documentation(router.with_state(api), &openapi::complete(document))
+    openapi::with_documentation(router.with_state(api), document)
 }
 
 /// Page of a list.

@@ -1,8 +1,17 @@
 //! OpenAPI document, made from the handlers' doc comments, and the page that shows it. All assets are served from here.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashSet},
+    sync::{Arc, LazyLock},
+};
 
-use axum::{Json, Router, http::header, response::Html, routing::get};
+use axum::{
+    Json, Router,
+    http::header,
+    response::{Html, IntoResponse},
+    routing::get,
+};
 use utoipa::{
     IntoParams, OpenApi,
     openapi::{
@@ -102,8 +111,9 @@ pub fn complete(mut document: utoipa::openapi::OpenApi) -> utoipa::openapi::Open
     }
     // Schemas that nothing refers to are dropped.
     let text = document.to_json().unwrap_or_default();
+    let named: HashSet<&str> = text.split("schemas/").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     if let Some(components) = &mut document.components {
-        components.schemas.retain(|name, _| text.contains(&format!("schemas/{name}\"")));
+        components.schemas.retain(|name, _| named.contains(name.as_str()));
     }
     document
 }
@@ -180,9 +190,9 @@ const START: &str = r##"Scalar.createApiReference("#app", {
 const POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; \
      object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// Adds the document and its page to the router.
-pub(super) fn with_documentation(router: Router, document: &utoipa::openapi::OpenApi) -> Router {
-    let json = document.clone();
+/// Adds the document, which is completed when it is first asked for, and its page to the router.
+pub(super) fn with_documentation(router: Router, document: utoipa::openapi::OpenApi) -> Router {
+    let json = Arc::new(LazyLock::new(move || complete(document)));
     let page = || async { ([(header::CONTENT_SECURITY_POLICY, POLICY)], Html(PAGE)) };
     let script = |text: Cow<'static, [u8]>| {
         let kept = [(header::CONTENT_TYPE, "text/javascript; charset=utf-8"), (header::CACHE_CONTROL, "max-age=3600")];
@@ -195,5 +205,5 @@ pub(super) fn with_documentation(router: Router, document: &utoipa::openapi::Ope
         .route("/docs/scalar.js", get(script(scalar_api_reference::get_asset("scalar.js").unwrap_or_default().into())))
         .route("/docs/start.js", get(script(START.as_bytes().into())))
         .route("/docs/{*path}", get(missing))
-        .route("/openapi.json", get(move || async move { Json(json) }))
+        .route("/openapi.json", get(move || async move { Json(&**json).into_response() }))
 }
