@@ -2,18 +2,23 @@
 
 import ast
 import asyncio
+import contextlib
 import inspect
 import json
 import os
 import pathlib
 import re
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import typing
 import unittest
 import unittest.mock
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -21,10 +26,22 @@ import support
 from support import Case, Peer, setUpModule
 
 import umbra_shadow
-from umbra_shadow import APIError, AsyncUmbra, SessionOver, Umbra, Unavailable, UndecidedCall, errors
+from umbra_shadow import (
+    APIError,
+    AsyncFindingStream,
+    AsyncUmbra,
+    FindingStream,
+    SessionOver,
+    Umbra,
+    Unavailable,
+    UndecidedCall,
+    errors,
+    models,
+)
 from umbra_shadow._config import Config
 from umbra_shadow._core import Core
 from umbra_shadow._requests import EventDecoder, Request, ServerEvent
+from umbra_shadow._sync import io
 from umbra_shadow.adapters._boundary import ToolBoundary
 
 __all__ = ["setUpModule"]
@@ -327,6 +344,100 @@ class BusyServers(Case):
             posted = await umbra.events.post_many([{"output": "Once."}])
             self.assertEqual((posted.accepted, posted.rejected, posted.results[0].error), (1, 0, None))
             self.assertEqual([one.output async for one in umbra.events.list(agent=self.agent)], ["Once."])
+
+
+class Streams(unittest.TestCase):
+    """Streams of findings that are closed while they wait."""
+
+    # A stream that has begun. Answers after which a stream waits: no answer, for a finding, for another attempt.
+    BEGUN = b"200 OK\r\nContent-Type: text/event-stream\r\n\r\nid: 7"
+    WAITS = (b"", BEGUN, b"503 X\r\nContent-Length: 0")
+
+    def setUp(self) -> None:
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        listener.settimeout(support.PATIENT)
+        self.listener, self.url = listener, f"http://127.0.0.1:{listener.getsockname()[1]}"
+        self.slept = threading.Event()
+        original = io.sleep
+
+        def sleep(seconds: float) -> None:
+            self.slept.set()
+            original(3 * support.PATIENT)
+
+        patch = unittest.mock.patch.object(io, "sleep", sleep)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def answer(self, head: bytes) -> None:
+        connection, _ = self.listener.accept()
+        self.addCleanup(connection.close)
+        if head:
+            connection.sendall(b"HTTP/1.1 " + head + b"\r\n\r\n")
+
+    def wait_for(self, stream: FindingStream, head: bytes) -> None:
+        """Returns when the stream waits."""
+        if head.startswith(b"503"):
+            self.assertTrue(self.slept.wait(support.PATIENT))
+        until = time.monotonic() + support.PATIENT
+        while time.monotonic() < until and not self.slept.is_set():
+            if stream._findings._waiting is not None and (not head or stream.resume_cursor):
+                break
+            time.sleep(0)
+
+    def test_stream_ends_when_another_thread_closes_it(self) -> None:
+        for head in self.WAITS:
+            with self.subTest(head), Umbra(self.url, timeout=3 * support.PATIENT) as umbra:
+                stream, found = umbra.findings.stream(), list[models.Finding]()
+                thread = threading.Thread(target=lambda: found.extend(stream), daemon=True)
+                thread.start()
+                self.answer(head)
+                self.wait_for(stream, head)
+                with self.assertNoLogs("umbra_shadow"):
+                    stream.close()
+                    thread.join(support.PATIENT)
+                self.assertEqual((thread.is_alive(), found), (False, []))
+                self.assertEqual(list(stream), [])
+                kept: Any = umbra._http._transport_of
+                self.assertEqual([one for one in kept[1]._pool.connections if not one.is_idle()], [])
+
+    def test_stream_ends_when_a_handler_of_a_signal_closes_it(self) -> None:
+        with Umbra(self.url, timeout=3 * support.PATIENT) as umbra:
+            stream = umbra.findings.stream()
+
+            def interrupt() -> None:
+                self.answer(self.BEGUN)
+                self.wait_for(stream, self.BEGUN)
+                os.kill(os.getpid(), signal.SIGUSR1)
+
+            before = signal.signal(signal.SIGUSR1, lambda *_: stream.close())
+            self.addCleanup(signal.signal, signal.SIGUSR1, before)
+            thread = threading.Thread(target=interrupt)
+            thread.start()
+            self.assertEqual(list(stream), [])
+            thread.join()
+
+
+class AsyncStreams(Case):
+    async def test_stream_ends_when_another_task_closes_it(self) -> None:
+        async def begins(peer: Peer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nid: 1\n\n")
+            await peer.over.wait()
+
+        for behave in (Peer.hangs, begins, support.answers(503, b"")):
+            async with Peer(behave) as peer, AsyncUmbra(peer.url, timeout=3 * support.PATIENT) as umbra:
+                stream = umbra.findings.stream()
+
+                async def follow(stream: AsyncFindingStream = stream) -> list[models.Finding]:
+                    return [finding async for finding in stream]
+
+                task = asyncio.ensure_future(follow())
+                while not peer.accepted or (behave is begins and stream.resume_cursor is None):
+                    await asyncio.sleep(0)
+                await stream.aclose()
+                self.assertEqual(await asyncio.wait_for(task, support.PATIENT), [])
+                self.assertEqual(await follow(), [])
 
 
 class Forks(unittest.TestCase):

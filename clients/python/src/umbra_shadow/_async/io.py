@@ -8,14 +8,14 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import httpx
 
 from .._config import Config
 from .._requests import SILENCE, EventDecoder, NoAnswer, Request, Response, ServerEvent, wire
 
-__all__ = ["Http", "Semaphore", "aclosing", "is_async", "sleep"]
+__all__ = ["Http", "Interruptible", "Semaphore", "aclosing", "is_async", "sleep"]
 
 T = TypeVar("T")
 
@@ -117,14 +117,53 @@ async def _within(seconds: float, work: Callable[[], Awaitable[T]]) -> T:
                 break
             left = min(late, seconds)
     finally:
-        # Cancelled work waits for nothing. Yet asyncio before 3.11 can lose a cancellation in the moment that a
-        # connection is made: then it is repeated.
-        while not task.done():
-            task.cancel()
-            await asyncio.wait({task}, timeout=0.1)
-        fault = None if task.cancelled() else task.exception()
+        fault = await _cancelled(task)
     if task.cancelled():
         raise NoAnswer("no answer in time")
     if isinstance(fault, (httpx.HTTPError, httpx.InvalidURL, OSError)):
         raise NoAnswer.of(fault) from None
     return task.result()
+
+
+async def _cancelled(task: asyncio.Future[Any]) -> BaseException | None:
+    """Cancels work unless it has ended, waits for its end, and returns the exception that it raised.
+
+    Cancelled work waits for nothing. Yet asyncio before 3.11 can lose a cancellation in the moment that a connection is
+    made: then it is repeated.
+    """
+    while not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=0.1)
+    return None if task.cancelled() else task.exception()
+
+
+class Interruptible(Generic[T]):
+    """Iteration of a generator that any task may close, also while another waits in it for the server."""
+
+    def __init__(self, items: AsyncGenerator[T, None]) -> None:
+        self._items = items
+        # Held by the task that runs the generator.
+        self._running = asyncio.Lock()
+        self._is_closed = False
+        self._waiting: asyncio.Future[T] | None = None
+
+    async def __anext__(self) -> T:
+        async with self._running:
+            if self._is_closed:
+                raise StopAsyncIteration
+            self._waiting = asyncio.ensure_future(anext(self._items))
+            try:
+                await asyncio.wait({self._waiting})
+            finally:
+                await _cancelled(self._waiting)
+            if self._waiting.cancelled():
+                raise StopAsyncIteration
+            return self._waiting.result()
+
+    async def aclose(self) -> None:
+        """Ends the iteration, also that of a task that is in it."""
+        self._is_closed = True
+        if self._waiting is not None:
+            await _cancelled(self._waiting)
+        async with self._running:
+            await self._items.aclose()

@@ -266,7 +266,7 @@ class AsyncFindingStream:
         self._client, self._params = client, params
         self.resume_cursor: str | None = after
         """Position behind the last finding that was yielded; None before the stream began."""
-        self._findings = self._follow()
+        self._findings = io.Interruptible(self._follow())
 
     def __aiter__(self) -> AsyncFindingStream:
         return self
@@ -275,7 +275,7 @@ class AsyncFindingStream:
         return await anext(self._findings)
 
     async def aclose(self) -> None:
-        """Ends the stream."""
+        """Ends the stream. An iteration that waits for the next finding, in another thread or task, ends too."""
         await self._findings.aclose()
 
     async def _follow(self) -> AsyncGenerator[models.Finding, None]:

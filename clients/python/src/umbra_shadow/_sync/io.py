@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 import threading
 import time
 from collections.abc import Generator, Iterable
 from contextlib import closing, contextmanager, suppress
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import httpcore
 import httpx
@@ -16,7 +17,9 @@ import httpx
 from .._config import Config
 from .._requests import SILENCE, EventDecoder, NoAnswer, Request, Response, ServerEvent, wire
 
-__all__ = ["Http", "Semaphore", "closing", "is_async", "sleep"]
+__all__ = ["Http", "Interruptible", "Semaphore", "closing", "is_async", "sleep"]
+
+T = TypeVar("T")
 
 is_async = False
 Semaphore = threading.Semaphore
@@ -25,8 +28,12 @@ _PIECE = 65_536
 
 
 def sleep(seconds: float) -> None:
-    """Waits."""
-    time.sleep(seconds)
+    """Waits; within an iteration that another thread closes, no longer than until then."""
+    iteration = _iteration()
+    if iteration is None:
+        time.sleep(seconds)
+    elif iteration.is_closed.wait(seconds):
+        raise _Closed
 
 
 class Http:
@@ -92,6 +99,75 @@ class Http:
 _current = threading.local()
 
 
+class _Closed(Exception):
+    """Another thread has closed the iteration that this thread is in."""
+
+
+class Interruptible(Generic[T]):
+    """Iteration of a generator that any thread may close, also while another waits in it for the server."""
+
+    def __init__(self, items: Generator[T, None, None]) -> None:
+        self._items = items
+        # Held by the thread that runs the generator.
+        self._running = threading.Lock()
+        self.is_closed = threading.Event()
+        # Reentrant: a handler of a signal may close what its own thread iterates.
+        self._changing = threading.RLock()
+        self._waiting: socket.socket | None = None
+
+    def __next__(self) -> T:
+        with self._running:
+            if self.is_closed.is_set():
+                self._items.close()
+            _current.iteration = self
+            try:
+                return next(self._items)
+            except _Closed:
+                raise StopIteration from None
+            finally:
+                _current.iteration = None
+                if self.is_closed.is_set():
+                    self._items.close()
+
+    def close(self) -> None:
+        """Ends the iteration. A thread that is in it ends it as soon as it notices."""
+        with self._changing:
+            self.is_closed.set()
+            if self._waiting is not None:
+                # The read gets the end of the data at once. This method works beneath TLS, whose state is the reader's.
+                with suppress(OSError):
+                    socket.socket.shutdown(self._waiting, socket.SHUT_RDWR)
+        if self._running.acquire(blocking=False):
+            try:
+                self._items.close()
+            finally:
+                self._running.release()
+
+    def read(self, stream: httpcore.NetworkStream, max_bytes: int, timeout: float | None) -> bytes:
+        """Reads from a connection. Raises :class:`_Closed` if the iteration is closed before or meanwhile."""
+        data = b""
+        self._waiting = stream.get_extra_info("socket")
+        try:
+            if not self.is_closed.is_set():
+                data = stream.read(max_bytes, timeout)
+        except (httpcore.NetworkError, httpcore.TimeoutException):
+            if not self.is_closed.is_set():
+                raise
+        finally:
+            with self._changing:
+                # Later the connection may belong to another request.
+                self._waiting = None
+        if self.is_closed.is_set():
+            raise _Closed
+        return data
+
+
+def _iteration() -> Interruptible[Any] | None:
+    """Returns the iteration that this thread is in."""
+    iteration: Interruptible[Any] | None = getattr(_current, "iteration", None)
+    return iteration
+
+
 @contextmanager
 def _deadline(seconds: float) -> Generator[None]:
     """Ends every read and write of this thread within ``seconds``: the timeouts of httpx are those of single ones."""
@@ -149,7 +225,10 @@ class _Stream(httpcore.NetworkStream):
         with suppress(httpcore.WriteError):
             for at in range(0, len(unsent), _PIECE):
                 self._stream.write(unsent[at : at + _PIECE], _left(timeout, httpcore.WriteTimeout))
-        return self._stream.read(max_bytes, _left(timeout, httpcore.ReadTimeout))
+        left, iteration = _left(timeout, httpcore.ReadTimeout), _iteration()
+        if iteration is not None:
+            return iteration.read(self._stream, max_bytes, left)
+        return self._stream.read(max_bytes, left)
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         self._unsent += buffer

@@ -267,7 +267,7 @@ class FindingStream:
         self._client, self._params = client, params
         self.resume_cursor: str | None = after
         """Position behind the last finding that was yielded; None before the stream began."""
-        self._findings = self._follow()
+        self._findings = io.Interruptible(self._follow())
 
     def __iter__(self) -> FindingStream:
         return self
@@ -276,7 +276,7 @@ class FindingStream:
         return next(self._findings)
 
     def close(self) -> None:
-        """Ends the stream."""
+        """Ends the stream. An iteration that waits for the next finding, in another thread or task, ends too."""
         self._findings.close()
 
     def _follow(self) -> Generator[models.Finding, None]:
