@@ -58,12 +58,16 @@ class Fake(Case):
                             decisions.append(refused.status)
                     self.assertEqual(decisions[0], decisions[1], tool)
 
-    async def test_misspelt_steps_and_verdicts_are_told(self) -> None:
+    async def test_misspelt_steps_members_and_verdicts_are_told(self) -> None:
         async with AsyncFakeSidecar(rules=[lambda at: ("block",)]) as s:  # type: ignore[list-item, return-value]
-            with self.assertRaisesRegex(ValueError, "no step 'trun': turn is meant"):
+            with self.assertRaisesRegex(ValueError, "no step 'trun' of a session: turn is meant"):
                 s.script("trun", decision="block")  # type: ignore[arg-type]
-            with self.assertRaisesRegex(ValueError, "no step 'mesage': message is meant"):
+            with self.assertRaisesRegex(ValueError, "no step 'mesage' of a session: message is meant"):
                 s.asked("mesage")  # type: ignore[arg-type]
+            with self.assertRaisesRegex(ValueError, "no member 'directves' of the .* turn: directives is meant"):
+                s.script("turn", decision="block", directves=["Stop."])
+            with self.assertRaisesRegex(ValueError, "no member 'xyz' of .*; the members are .*needs_approval"):
+                s.script("guard", xyz=True)
             with self.assertRaisesRegex(TypeError, "returns allow, warn or block"):
                 await s.turn("go")
 

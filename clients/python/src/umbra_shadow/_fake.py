@@ -103,6 +103,8 @@ class FakeServer:
     def script(self, step: FakeStep, members: dict[str, Any]) -> None:
         """Sets members of an answer to come."""
         check_step(step)
+        for name in members:
+            _check_known("member", f"of the answer to the step {step}", name, list(_ANSWERS[step].model_fields))
         self.scripted.setdefault(step, deque()).append(members)
 
     def end(self) -> None:
@@ -474,11 +476,14 @@ class _Said(httpx.AsyncByteStream, httpx.SyncByteStream):
 
 def check_step(step: str) -> None:
     """Raises :class:`ValueError` for a step that there is not."""
-    steps = get_args(FakeStep)
-    if step not in steps:
-        near = difflib.get_close_matches(step, steps, 1)
+    _check_known("step", "of a session", step, get_args(FakeStep))
+
+
+def _check_known(kind: str, of: str, name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 1)
         meant = f": {near[0]} is meant, perhaps" if near else ""
-        raise ValueError(f"there is no step {step!r}{meant}; the steps are {', '.join(steps)}")
+        raise ValueError(f"there is no {kind} {name!r} {of}{meant}; the {kind}s are {', '.join(known)}")
 
 
 class _Refused(Exception):
@@ -512,6 +517,19 @@ _STEPS: dict[str, FakeStep] = {
     "search": "search",
     "close": "close",
     "notes": "note",
+}
+# Models of the answers.
+_ANSWERS: dict[FakeStep, type[pydantic.BaseModel]] = {
+    "attach": models.Attachment,
+    "turn": models.TurnAnswer,
+    "message": models.MessageAnswer,
+    "guard": models.GuardAnswer,
+    "select": models.Selected,
+    "document": models.DocumentView,
+    "pattern": models.Told,
+    "search": models.PatternsFound,
+    "close": models.Summary,
+    "note": models.Session,
 }
 
 
