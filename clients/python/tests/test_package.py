@@ -162,13 +162,60 @@ class Settings(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "is not an address of a server") as refused:
                 Umbra(url)
             self.assertNotIn("pw", str(refused.exception))
-        wrong: list[dict[str, Any]] = [{"timeout": 0}, {"decision_timeout": -1}]
+        wrong: list[dict[str, Any]] = [{"timeout": 0}, {"decision_timeout": -1}, {"timeout": "5"}, {"timeout": None}]
         for settings in wrong:
             with self.assertRaisesRegex(ValueError, "in seconds and above 0"):
                 Umbra(**settings)
         with self.assertRaisesRegex(ValueError, "characters that no key has") as bad:
             Umbra(api_key="umbra_sk_x\n")
         self.assertNotIn("umbra_sk", str(bad.exception))
+
+    def test_values_of_wrong_types_are_told(self) -> None:
+        umbra = Umbra("http://127.0.0.1:9", timeout=0.1)
+
+        def enter(**place: Any) -> None:
+            with umbra.context(**place):
+                self.fail("it was entered")
+
+        wrong: list[tuple[Any, dict[str, Any], str]] = [
+            (Umbra, {"agent": 5}, "^agent is a text, not int$"),
+            (Umbra, {"api_key": b"umbra_sk_x"}, "^api_key is a text, not bytes$"),
+            (enter, {"run": 5}, "^run is a text, not int$"),
+            (enter, {"modes": "careful"}, "^modes is a list of names, not str$"),
+            (umbra.sidecar, {"modes": 5}, "^modes is a list of names, not int$"),
+            (umbra.sidecar, {"task": ["x"]}, "^task is a text, not list$"),
+            (umbra.sidecar, {"documents": ["a"]}, "^documents has texts by name, {'todo': '# Todo'}: it is not list$"),
+            (umbra.sidecar, {"documents": {"a": 5}}, "^the document 'a' is a text, or {'text'.*: 5$"),
+            (umbra.sidecar, {"documents": {"a": {"txt": "x"}}}, "^the document 'a' is a text, or {'text'"),
+            (umbra.tool, {"name": 5}, "^name is a text, not int$"),
+        ]
+        for give, given, words in wrong:
+            with self.subTest(words), self.assertRaisesRegex(TypeError, words):
+                give(**given)
+        waits: list[Any] = [-1, 61, 1.5, True, "20"]
+        for wait in waits:
+            with self.subTest(wait), self.assertRaisesRegex(ValueError, "wait is a whole number of seconds from 0 to 60"):
+                umbra.events.post({"output": "x"}, wait=wait)
+
+    def test_calls_of_wrong_types_are_told_before_the_question(self) -> None:
+        umbra, function = Umbra("http://127.0.0.1:9"), lambda: "ran"
+        guarded: Any = umbra_shadow.FakeSidecar()
+        wrong: list[tuple[Any, Any, str]] = [
+            ("ok", function, "^the arguments of mail.send are a dictionary, not str: json.loads reads a text$"),
+            (None, function, "^the arguments of mail.send are a dictionary, not NoneType"),
+            ({}, "sent", "^the call of mail.send is a function, as lambda: .*, not str$"),
+        ]
+        kinds: list[Any] = [classmethod, staticmethod, property]
+        with guarded as s:
+            for arguments, run, words in wrong:
+                for at in (umbra, s.guardrails()):
+                    with self.subTest(words), self.assertRaisesRegex(TypeError, words):
+                        at.call_tool("send", arguments, run, server="mail")
+            for kind in kinds:
+                for decorate in (umbra.tool, umbra.tool(name="send"), s.guardrails()):
+                    words = f"^a tool is a function: write @{kind.__name__} above the decorator"
+                    with self.subTest(kind), self.assertRaisesRegex(TypeError, words):
+                        decorate(kind(function))
 
     def test_settings_of_adapters(self) -> None:
         umbra = Umbra("http://127.0.0.1:9")

@@ -399,6 +399,23 @@ class Live(Calls):
         [outcome] = self.outcomes()
         self.assertEqual((outcome["status"], outcome["tool"]), ("ok", "shop.refund"), outcome)
 
+    def test_methods_of_classes_are_tools(self) -> None:
+        umbra = self.umbra
+
+        class Pages:
+            @classmethod
+            @umbra.tool(effect="read")
+            def get_page(cls, url: str) -> str:
+                return f"{cls.__name__} {url}"
+
+            @staticmethod
+            @umbra.tool(effect="read")
+            def get_text(url: str) -> str:
+                return url
+
+        self.assertEqual((Pages.get_page("a"), Pages().get_text("b")), ("Pages a", "b"))
+        self.assertEqual(len(self.outcomes()), 2)
+
     def test_error_of_the_tool_reaches_the_caller_and_the_audit(self) -> None:
         @self.umbra.tool(effect="read")
         def get_page(url: Any) -> Any:

@@ -7,7 +7,8 @@ import contextvars
 import dataclasses
 import os
 import urllib.parse
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from typing import Any
 
 DEFAULT_URL = "http://127.0.0.1:7817"
 
@@ -57,6 +58,7 @@ class Config:
         decision_timeout: float,
     ) -> Config:
         """Returns the settings by arguments, and by the environment where an argument is missing."""
+        check_texts(url=url, api_key=api_key, agent=agent, session=session, run=run, seed=seed)
         env = os.environ.get
         url = (url or env("UMBRA_URL") or DEFAULT_URL).rstrip("/")
         parts = urllib.parse.urlsplit(url)
@@ -65,8 +67,7 @@ class Config:
             shown = url.rpartition("@")[2].partition("?")[0]
             raise ValueError(f"{shown!r} is not an address of a server: write http://HOST:PORT or https://HOST")
         for name, seconds in [("timeout", timeout), ("decision_timeout", decision_timeout)]:
-            if not seconds > 0:
-                raise ValueError(f"{name} is in seconds and above 0, not {seconds!r}")
+            check_seconds(name, seconds)
         api_key = api_key or env("UMBRA_API_KEY") or _first_line(env("UMBRA_API_KEY_FILE"))
         if api_key is not None and not (api_key.isascii() and api_key.isprintable() and api_key.strip() == api_key):
             raise ValueError("the API key has characters that no key has: remove blanks and line ends")
@@ -86,8 +87,8 @@ class Config:
 @contextlib.contextmanager
 def entered(config: Config, place: Place, modes: Sequence[str]) -> Generator[None]:
     """Sets the context of the calls made within the block."""
-    if isinstance(modes, str):
-        raise TypeError("modes is a list of names")
+    check_names(modes=modes)
+    check_texts(**{one.name: getattr(place, one.name) for one in dataclasses.fields(place) if one.name != "modes"})
     outer = _place.get()
     if place.run and not place.parent_run:
         above = outer.run or config.place.run
@@ -98,6 +99,26 @@ def entered(config: Config, place: Place, modes: Sequence[str]) -> Generator[Non
         yield
     finally:
         _place.reset(token)
+
+
+def check_texts(**given: Any) -> None:
+    """Raises :class:`TypeError` for a value that is neither a text nor None. The value is not repeated: keys are."""
+    for name, value in given.items():
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{name} is a text, not {type(value).__name__}")
+
+
+def check_names(**given: Any) -> None:
+    """Raises :class:`TypeError` for a value that is neither a list nor None."""
+    for name, value in given.items():
+        if value is not None and (isinstance(value, str) or not isinstance(value, Iterable)):
+            raise TypeError(f"{name} is a list of names, not {type(value).__name__}")
+
+
+def check_seconds(name: str, seconds: Any) -> None:
+    """Raises :class:`ValueError` unless a time is a number of seconds above 0."""
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0:
+        raise ValueError(f"{name} is in seconds and above 0, not {seconds!r}")
 
 
 def _first_line(path: str | None) -> str | None:

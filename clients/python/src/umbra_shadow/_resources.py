@@ -17,6 +17,8 @@ _MOST_BYTES = 1_500_000
 MOST_ITEMS, PAGE = 500, 200
 # Longest wait of one request for a verdict, in seconds; the server allows 60.
 LONGEST_WAIT = 30.0
+# Longest wait of a posted event for its verdict, in seconds.
+_MOST_WAIT = 60
 # First and longest pause between looks for an answer of a person, and between attempts to resume a stream, in seconds.
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 
@@ -28,6 +30,20 @@ def event_of(event: EventLike, agent: str) -> dict[str, Any]:
     """Returns an event with its agent, and with an id, by which it is stored once however often it is sent."""
     given = as_json(event)
     return {**given, "agent": given.get("agent") or agent, "id": given.get("id") or uuid.uuid4().hex}
+
+
+def waiting(wait: int | None) -> dict[str, str]:
+    """Returns the headers of a request that waits for a verdict. Raises :class:`ValueError` for no number of seconds.
+
+    The server ignores a wait that it cannot read, and shortens a longer one.
+    """
+    if wait is None:
+        return {}
+    if isinstance(wait, bool) or not isinstance(wait, int) or not 0 <= wait <= _MOST_WAIT:
+        raise ValueError(
+            f"wait is a whole number of seconds from 0 to {_MOST_WAIT}, not {wait!r}; events.verdict waits longer"
+        )
+    return {"Prefer": f"wait={wait}"}
 
 
 def batches(events: Iterable[EventLike], agent: str) -> Iterator[list[dict[str, Any]]]:

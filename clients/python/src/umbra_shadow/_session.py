@@ -12,8 +12,9 @@ from typing import Any, Literal, TypeVar
 import pydantic
 
 from . import models
+from ._config import check_names, check_seconds, check_texts
 from ._core import Core, log
-from ._json import plain
+from ._json import is_mapping, plain
 from ._requests import NoAnswer, Request, Response, parsed, path
 from ._terms import (
     CallLike,
@@ -180,12 +181,12 @@ class Session:
         deadline: float | None,
         strict: bool,
     ) -> None:
-        if isinstance(modes, str) or isinstance(objectives, str):
-            raise TypeError("modes and objectives are lists of names")
+        check_names(modes=modes, objectives=objectives)
         if id is not None and (task_id or objectives or tools or documents or folder or model):
             raise TypeError(
                 "a session that is resumed by its id keeps its tools, documents and objectives: leave them out"
             )
+        check_texts(agent=agent, task=task, task_id=task_id, route=route, folder=folder, model=model, id=id)
         place = core.config.here()
         self._core, self._is_owner = core, is_owner
         self.agent = agent or place.agent or "python"
@@ -199,15 +200,14 @@ class Session:
         self.outcome = None
         self.summary = None
         self.deadline = core.config.decision_timeout if deadline is None else deadline
-        if not self.deadline > 0:
-            raise ValueError(f"deadline is in seconds and above 0, not {self.deadline!r}")
+        check_seconds("deadline", self.deadline)
         self.strict = strict
         self._attachment: dict[str, Any] = {
             "task": task,
             "task_id": task_id,
             "objectives": None if objectives is None else list(objectives),
             "tools": [definition_of(tool) for tool in tools],
-            "documents": dict(documents or {}),
+            "documents": _documents_of(documents),
             "folder": folder,
             "model": model,
         }
@@ -255,8 +255,7 @@ class Session:
 
     def _moved(self, route: str | None, modes: Sequence[str] | None) -> dict[str, Any]:
         """Returns the members of a request by which the session gets another route or other modes."""
-        if isinstance(modes, str):
-            raise TypeError("modes is a list of names")
+        check_names(modes=modes)
         if self._is_elsewhere:
             route, modes = route or self.route, self.modes if modes is None else modes
         return present(route=route, modes=None if modes is None else list(modes))
@@ -511,6 +510,17 @@ class Session:
 
 def _is_long(request: Request) -> bool:
     return len(request.data) > _LONG
+
+
+def _documents_of(documents: Any) -> dict[str, Any]:
+    """Returns the documents that a session begins with. Raises :class:`TypeError` unless they are texts by name."""
+    if documents is not None and not is_mapping(documents):
+        raise TypeError(f"documents has texts by name, {{'todo': '# Todo'}}: it is not {type(documents).__name__}")
+    for name, given in (documents or {}).items():
+        text = given.get("text") if is_mapping(given) else given
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise TypeError(f"the document {name!r} is a text, or {{'text': ..., 'format': 'markdown'}}: {given!r:.80}")
+    return dict(documents or {})
 
 
 def references(tools: Sequence[ToolLike]) -> list[Any] | None:

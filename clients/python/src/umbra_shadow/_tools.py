@@ -16,8 +16,9 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ._config import check_texts
 from ._core import AWAY, Core, log
-from ._json import MOST_VALUES, Pairs, object_in, plain, typed
+from ._json import MOST_VALUES, Pairs, is_mapping, object_in, plain, typed
 from ._merge import merged
 from .errors import ApprovalRequired, Blocked, StubFault, UndecidedCall
 
@@ -83,8 +84,11 @@ class Tool:
         ignore: Iterable[str] = (),
         core: Core | None = None,
     ) -> None:
+        check_texts(name=name, server=server, description=description)
         if effect is not None and effect not in EFFECTS:
             raise ValueError(f"effect is one of {', '.join(EFFECTS)}, not {effect!r}")
+        if isinstance(function, (classmethod, staticmethod, property)):
+            raise TypeError(f"a tool is a function: write @{type(function).__name__} above the decorator of the tool")
         named = name or name_of(function)
         if is_coroutine_function(stub):
             raise TypeError(f"the stub of {named} is a plain function, not a coroutine function")
@@ -206,7 +210,13 @@ class Call:
 
     @classmethod
     def given(cls, tool: Tool, arguments: Mapping[str, Any], run: Callable[[], Any]) -> Call:
-        """Returns a call by the arguments that a model gave."""
+        """Returns a call by the arguments that a model gave. Raises :class:`TypeError` if they, or ``run``, are odd."""
+        if not is_mapping(arguments):
+            found = type(arguments).__name__
+            raise TypeError(f"the arguments of {tool.name} are a dictionary, not {found}: json.loads reads a text")
+        if not callable(run):
+            found = type(run).__name__
+            raise TypeError(f"the call of {tool.name} is a function, as lambda: send(**arguments), not {found}")
         call = cls(tool, lambda: as_arguments(arguments.items()), run)
         if callable(tool.stub):
             call.make_stub = lambda: tool.stub(**arguments)

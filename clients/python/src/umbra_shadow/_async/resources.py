@@ -24,6 +24,7 @@ from .._resources import (
     EventLike,
     batches,
     event_of,
+    waiting,
 )
 from .._terms import object_of, present
 from ..errors import APIError, Unavailable, problem_text
@@ -92,9 +93,8 @@ class AsyncEvents(_Resource):
 
         Raises :class:`APIError` with the faults of the event, and :class:`Unavailable`.
         """
-        headers = {} if wait is None else {"Prefer": f"wait={wait}"}
         body = event_of(event, self._client.agent)
-        request = Request("POST", path("events"), body, headers=headers, repeatable=True)
+        request = Request("POST", path("events"), body, headers=waiting(wait), repeatable=True)
         answer = await self._client._send(request, wait or 0)
         return self._client._parsed(models.AcceptedEvent, answer.body)
 

@@ -25,6 +25,7 @@ from .._resources import (
     EventLike,
     batches,
     event_of,
+    waiting,
 )
 from .._terms import object_of, present
 from ..errors import APIError, Unavailable, problem_text
@@ -93,9 +94,8 @@ class Events(_Resource):
 
         Raises :class:`APIError` with the faults of the event, and :class:`Unavailable`.
         """
-        headers = {} if wait is None else {"Prefer": f"wait={wait}"}
         body = event_of(event, self._client.agent)
-        request = Request("POST", path("events"), body, headers=headers, repeatable=True)
+        request = Request("POST", path("events"), body, headers=waiting(wait), repeatable=True)
         answer = self._client._send(request, wait or 0)
         return self._client._parsed(models.AcceptedEvent, answer.body)
 
