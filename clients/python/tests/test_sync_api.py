@@ -390,12 +390,19 @@ class Sessions(Case):
                     s.ensure_updated("todo", since="session")
                 todo.edit({"op": "append_item", "section": "plan", "text": "more"})
                 s.ensure_updated("todo", section="plan", since="session")
-            with other.sidecar(id=id) as over:
-                self.assertTrue(over.degraded)
-                self.assertIn("closed", over.warnings[0])
-                self.assertEqual((over.guard(EDIT, route="edit")).decision, "allow")
-            with other.sidecar(id="ses_00000000000000000000000000000000") as unknown:
-                self.assertTrue(unknown.degraded and unknown.warnings)
+            unknown = "ses_00000000000000000000000000000000"
+            for missing, why in ((id, f"{id} cannot be resumed, since it is closed"), (unknown, "session not found")):
+                with self.assertLogs("umbra_shadow", "WARNING") as logs:
+                    with other.sidecar(id=missing) as over:
+                        self.assertTrue(over.degraded)
+                        self.assertIn(why, over.warnings[0])
+                        self.assertEqual((over.guard(EDIT, route="edit")).decision, "allow")
+                        self.assertTrue((over.turn("go on")).degraded)
+                self.assertEqual(len(logs.output), 1)
+                self.assertIn(f"the session {missing} cannot be resumed", logs.output[0])
+                with self.assertRaisesRegex(Unavailable, "cannot be resumed"):
+                    with other.sidecar(id=missing, strict=True):
+                        self.fail("it began")
             with self.assertRaisesRegex(TypeError, "resumed by its id"):
                 other.sidecar(id=id, tools=TOOLS)
 

@@ -408,8 +408,16 @@ class Session:
         """Notes that the session is missing or over, which is no fault of the caller. Raises every other refusal."""
         if refused.code not in ("no_session", "session_closed"):
             raise refused
-        self._lost = self._lost or f"the server ended the session: {refused.detail}"
         self._is_closed = self._is_closed or refused.code == "session_closed"
+        what = "the server ended the session" if self._is_attached else f"the session {self.id} cannot be resumed"
+        return self._lost_by(f"{what}: {refused.detail}")
+
+    def _lost_by(self, why: str) -> Missed:
+        """Notes that there is no session any more, with one warning in the log, and returns what is missing."""
+        if self._lost is None:
+            self._lost = why
+            if not self.strict:
+                log.warning("umbra: %s; the agent goes on without it", why)
         return Missed(self._lost)
 
     def _check_not_closed(self) -> None:
@@ -435,8 +443,7 @@ class Session:
             self.route, self.modes = self.route or answer.route, self.modes or tuple(answer.modes)
             self.taints = list(answer.taints)
             if answer.state != "open":
-                self._lost = f"the session {answer.id} is {answer.state}: attach a new one"
-                raise Missed(self._lost)
+                raise self._lost_by(f"the session {answer.id} cannot be resumed, since it is {answer.state}")
             # The server has the route and the modes of its last step.
             self._is_elsewhere = (self.route, self.modes) != (answer.route, tuple(answer.modes))
         else:

@@ -233,7 +233,8 @@ class Umbra(ClientBase):
         ``tools``: definitions in the form of ``tools/list`` of the Model Context Protocol, each with its ``server``, or
         in the forms of the APIs of OpenAI and Anthropic. ``documents``: texts by name. If the server has a workspace,
         documents are files as well, in the folder ``folder`` if given. ``model``: the model that the agent runs on.
-        ``id``: resumes this session of another program; with ``close=False`` the end of the block leaves it open.
+        ``id``: resumes this session of another program; with ``close=False`` the end of the block leaves it open. A
+        session that is closed or unknown cannot be resumed: the log has a warning, and every answer is ``degraded``.
         ``deadline``: longest time of a request in seconds, the client's ``timeout`` unless given. ``strict``: raises
         :class:`Unavailable` where the answer would be ``degraded``.
         """
