@@ -251,6 +251,28 @@ class Queue(unittest.TestCase):
         self.assertEqual((len(log.output), self.umbra._core.outcomes.dropped), (1, 3), log.output)
         self.assertIn("an outcome for", log.output[0])
 
+    def test_an_outcome_that_the_server_cannot_take_holds_up_no_other(self) -> None:
+        original, faulty = io.Http.request, uuid.uuid4().hex
+        tries: list[str] = []
+
+        def fail(http: io.Http, request: Request, seconds: float) -> Response:
+            if faulty not in request.path:
+                return original(http, request, seconds)
+            tries.append(request.path)
+            # A server that is away for a while does not count.
+            return Response(503 if len(tries) < 4 else 500, {"detail": "broken"})
+
+        with self.assertLogs("umbra_shadow", "WARNING") as log, unittest.mock.patch.object(io.Http, "request", fail):
+            self.umbra.report(faulty, {"status": "ok"})
+            self.call(self.umbra)
+            self.assertTrue(self.umbra.flush(PATIENT))
+        self.assertEqual((len(tries), self.umbra._core.outcomes.dropped), (8, 1))
+        self.assertEqual(len(self.outcomes(self.umbra)), 1)
+        told = ["no outcome reaches", "an outcome for .* is dropped: it answered 500: broken, 5 times", "reach .* again"]
+        self.assertEqual(len(log.output), len(told), log.output)
+        for line, words in zip(log.output, told, strict=True):
+            self.assertRegex(line, words)
+
     def test_close_drops_what_waits(self) -> None:
         queue = self.queue(self.client("http://127.0.0.1:9"))
         before, request = time.monotonic(), unittest.mock.Mock(side_effect=NoAnswer("away"))

@@ -20,8 +20,17 @@ _MOST_WAITING = 32_000_000
 # First and longest pause between attempts, in seconds.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 
+# Most tries of one outcome that the server fails to take, though it is there.
+_MOST_TRIES = 5
+# Statuses of a server that is away or busy; any other one from 500 is a fault within it.
+_AWAY = (408, 425, 429, 502, 503, 504)
+
 Sized = tuple[Any, int]
 """An item, and its length in bytes."""
+
+
+class _Faulty(NoAnswer):
+    """The server failed to answer, by a fault within it: perhaps it can never take this request."""
 
 
 class PostQueue:
@@ -178,7 +187,8 @@ class PostQueue:
         """Returns the answer to a request. Raises :class:`NoAnswer` if it may be sent again, else :class:`APIError`."""
         response = self._core.sync_client()._http.request(request, seconds)
         if response.is_temporary:
-            raise NoAnswer(f"it answered {response.status}: {problem_text(response.body)}")
+            fault = NoAnswer if response.status in _AWAY else _Faulty
+            raise fault(f"it answered {response.status}: {problem_text(response.body)}")
         if response.status >= 400:
             raise APIError(str(request), response.status, response.body)
         return response
@@ -202,6 +212,9 @@ class OutcomeQueue(PostQueue):
     """Outcomes of calls that wait to be reported."""
 
     noun = "outcome"
+    # The outcome that the server failed to take last, and how often.
+    _failed: Request | None = None
+    _tries = 0
 
     def put(self, call_id: str, outcome: dict[str, Any]) -> None:
         """Adds the outcome of a call. Raises nothing, and does not wait for the server, except at the exit."""
@@ -214,8 +227,15 @@ class OutcomeQueue(PostQueue):
             self.add(request, size)
 
     def _post(self, items: list[Any], seconds: float) -> tuple[list[int], str | None]:
-        for request in items:
+        [request] = items
+        try:
             self._answer(request, seconds)
+        except _Faulty as fault:
+            self._failed, self._tries = request, self._tries + 1 if self._failed is request else 1
+            if self._tries < _MOST_TRIES:
+                raise
+            self.drop(1, f"{fault}, {self._tries} times")
+            return [], str(fault)
         return [], None
 
 

@@ -145,7 +145,8 @@ class AsyncUmbra(ClientBase):
         """Waits until every outcome is reported, ``timeout`` seconds at most. Returns True if none waits any more.
 
         A program that ends does so by itself; a child of :mod:`multiprocessing` does not, so flush at its end. While
-        the server is away outcomes wait, 1,000 at most; those that it refuses are dropped, with one warning in the log.
+        the server is away outcomes wait, 1,000 at most; those that it refuses, or fails to take five times, are dropped,
+        with one warning in the log.
         """
         until = time.monotonic() + timeout
         outcomes = self._core.outcomes
