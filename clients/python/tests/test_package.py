@@ -101,6 +101,11 @@ class Generated(unittest.TestCase):
 
 
 class Pages(unittest.TestCase):
+    def test_readme_stands_alone(self) -> None:
+        # The package has this page, and none of the files beside it in the repository.
+        targets = re.findall(r"\]\(([^)]*)\)", (support.HERE.parent / "README.md").read_text())
+        self.assertEqual([target for target in targets if not target.startswith(("https://", "#"))], [])
+
     def test_examples_name_what_there_is(self) -> None:
         docs = support.HERE.parents[2] / "docs"
         pages = [support.HERE.parent / "README.md", docs / "clients.md", docs / "boundary.md"]
