@@ -87,8 +87,9 @@ class Tool:
         check_texts(name=name, server=server, description=description)
         if effect is not None and effect not in EFFECTS:
             raise ValueError(f"effect is one of {', '.join(EFFECTS)}, not {effect!r}")
-        if isinstance(function, (classmethod, staticmethod, property)):
-            raise TypeError(f"a tool is a function: write @{type(function).__name__} above the decorator of the tool")
+        kind = type(function).__name__
+        if kind in ("classmethod", "staticmethod", "property"):
+            raise TypeError(f"a tool is a function: write @{kind} above the decorator of the tool")
         named = name or name_of(function)
         if is_coroutine_function(stub):
             raise TypeError(f"the stub of {named} is a plain function, not a coroutine function")
