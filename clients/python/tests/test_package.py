@@ -199,8 +199,24 @@ class Settings(unittest.TestCase):
                 give(**given)
         waits: list[Any] = [-1, 61, 1.5, True, "20"]
         for wait in waits:
-            with self.subTest(wait), self.assertRaisesRegex(ValueError, "wait is a whole number of seconds from 0 to 60"):
+            with self.subTest(wait), self.assertRaisesRegex(ValueError, "wait is a whole number .* from 0 to 60"):
                 umbra.events.post({"output": "x"}, wait=wait)
+
+    def test_what_cannot_be_asked_for_is_told(self) -> None:
+        umbra, nothing = Umbra("http://127.0.0.1:9", timeout=0.1), typing.cast(Any, None)
+        wrong: list[tuple[Any, type[Exception], str]] = [
+            (lambda: umbra.findings.get(nothing), TypeError, "^an id or a name in findings is a text, not None$"),
+            (lambda: umbra.events.get(""), ValueError, "^an id or a name in events is empty$"),
+            (lambda: umbra.request("GET", "v1/status"), ValueError, "^path begins with a slash.*not 'v1/status'$"),
+            (lambda: umbra.events.list(limit=-1), ValueError, "^limit is a whole number .*, not -1$"),
+            (lambda: umbra.findings.list(limit=typing.cast(Any, "5")), ValueError, "^limit is .*, not '5'$"),
+            (lambda: umbra.findings.stream(typing.cast(Any, 5)), ValueError, "^after is the resume_cursor"),
+            (lambda: umbra_shadow.FakeSidecar(rules=typing.cast(Any, ["block"])), TypeError, "^rules is a"),
+            (lambda: umbra_shadow.FakeSidecar(rules=typing.cast(Any, print)), TypeError, "^rules is a list"),
+        ]
+        for ask, kind, words in wrong:
+            with self.subTest(words), self.assertRaisesRegex(kind, words):
+                ask()
 
     def test_calls_of_wrong_types_are_told_before_the_question(self) -> None:
         umbra, function = Umbra("http://127.0.0.1:9"), lambda: "ran"

@@ -82,6 +82,8 @@ class FakeServer:
     """Scripted server, with the parts that tests need."""
 
     def __init__(self, rules: Sequence[FakeRule]) -> None:
+        if not isinstance(rules, Iterable) or not all(map(callable, rules)):
+            raise TypeError(f"rules is a list of functions that judge a step, [no_mail], not {rules!r:.80}")
         self.rules = list(rules)
         self.is_away = self.is_over = False
         self.requests: list[FakeRequest] = []

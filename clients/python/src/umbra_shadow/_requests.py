@@ -107,7 +107,15 @@ class Response:
 
 
 def path(*parts: str) -> str:
-    """Returns a path of the API; the parts are percent-encoded."""
+    """Returns a path of the API; the parts are percent-encoded.
+
+    Raises :class:`TypeError` for an id or a name that is no text, and :class:`ValueError` for an empty one.
+    """
+    for part in parts:
+        if not isinstance(part, str):
+            raise TypeError(f"an id or a name in {parts[0]} is a text, not {part!r}")
+        if not part:
+            raise ValueError(f"an id or a name in {parts[0]} is empty")
     return "/v1/" + "/".join(urllib.parse.quote(part, safe="") for part in parts)
 
 

@@ -48,6 +48,8 @@ class AsyncListing(Generic[M]):
     def __init__(
         self, client: AsyncUmbra, kind: type[M], full: str, limit: int | None, params: Mapping[str, Any]
     ) -> None:
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+            raise ValueError(f"limit is a whole number that is not below 0, or None for all, not {limit!r}")
         self._client, self._kind, self._full, self._limit, self._params = client, kind, full, limit, params
         self.resume_cursor: str | None = params.get("cursor")
         """Cursor behind the last page that was read: ``cursor`` of another list with the same filters, or ``after`` of
@@ -261,7 +263,7 @@ class AsyncFindingStream:
     """Findings as they come. ``resume_cursor`` is where it stands; ``after=resume_cursor`` goes on elsewhere."""
 
     def __init__(self, client: AsyncUmbra, params: Mapping[str, Any], after: str | None) -> None:
-        if after is not None and not (after.isascii() and after.isprintable()):
+        if after is not None and not (isinstance(after, str) and after.isascii() and after.isprintable()):
             raise ValueError(f"after is the resume_cursor of a stream or a list, not {after!r}")
         self._client, self._params = client, params
         self.resume_cursor: str | None = after

@@ -138,6 +138,8 @@ class Umbra(ClientBase):
 
         A ``GET`` is sent again like every other read. Raises :class:`APIError` and :class:`Unavailable`.
         """
+        if not path.startswith("/"):
+            raise ValueError(f"path begins with a slash, as /v1/status does, and is not {path!r}")
         method = method.upper()
         asked = Request(method, path, body, query or {}, headers or {}, repeatable=method == "GET")
         return dict((self._send(asked)).body)
@@ -146,8 +148,8 @@ class Umbra(ClientBase):
         """Waits until every outcome is reported, ``timeout`` seconds at most. Returns True if none waits any more.
 
         A program that ends does so by itself; a child of :mod:`multiprocessing` does not, so flush at its end. While
-        the server is away outcomes wait, 1,000 at most; those that it refuses, or fails to take five times, are dropped,
-        with one warning in the log.
+        the server is away outcomes wait, 1,000 at most. Those that it refuses, or fails to take five times, are
+        dropped, with one warning in the log.
         """
         until = time.monotonic() + timeout
         outcomes = self._core.outcomes
