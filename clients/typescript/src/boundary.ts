@@ -155,6 +155,12 @@ export class Boundary {
     if (!isRecord(answer) || !DECISIONS.includes(answer["decision"])) {
       throw new Unavailable(`what answers at ${this.transport.url} is no server of Umbra: it gives no decision`);
     }
+    // The server puts a marker, [secret:...], in place of an id that has the form of a secret.
+    const told = String(answer["call_id"]);
+    if (told !== body.call_id && !told.includes("[")) {
+      const about = `it answered about call ${told.slice(0, 80)}, not ${body.call_id}`;
+      throw new Unavailable(`what answers at ${this.transport.url} is no server of Umbra: ${about}`);
+    }
     if (answer["effect"] !== "read" && this.#noReads.size < MOST_TOOLS) this.#noReads.add(toolName(body.tool));
     return answer as Decision;
   }

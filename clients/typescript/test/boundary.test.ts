@@ -383,6 +383,20 @@ test("decide and report leave it to the caller to run", async () => {
   assert.equal((await server.audit({ run, kind: "outcome" }, 1)).length, 1);
 });
 
+test("an answer about another call decides nothing", async () => {
+  const answer = (call_id: string) => async () =>
+    Response.json({ call_id, decision: "execute", execution: "live", effect: "write" });
+  const call = { tool: "mail.send", effect: "write", callId: "mine" } as const;
+  const umbra = (call_id: string) => new Umbra({ fetch: answer(call_id), logger: quiet });
+  await assert.rejects(
+    umbra("another").callTool(call, () => assert.fail("it ran")),
+    (error) => error instanceof UndecidedCall && /answered about call another, not mine/.test(error.detail),
+  );
+  await assert.rejects(umbra("another").decide({ call_id: "mine", tool: { name: "send" } }), Unavailable);
+  // The server marks an id that has the form of a secret.
+  assert.equal(await umbra("[secret:github_token:3f]").callTool(call, () => "sent"), "sent");
+});
+
 test("a cancelled question is no call", async () => {
   const peer = await new Peer().listen();
   await using _ = peer;
