@@ -64,6 +64,7 @@ export type DecideCall = Omit<DecideBody, "agent" | "call_id"> & { agent?: strin
 /** Calls whose decision was asked for just before, and missed: they are not asked about again. */
 export const missedDecisions = new WeakMap<object, Unavailable>();
 
+const AWAY = "away";
 const EFFECTS: readonly string[] = ["read", "write", "destructive"];
 const DECISIONS: readonly unknown[] = ["execute", "stub", "ask", "block"];
 /** Most tools that are remembered as no reads; beyond them, no tool runs while the server is away. */
@@ -77,6 +78,8 @@ export class Boundary {
   readonly reporter: OutcomeReporter;
   /** Tools that the server has called a write, or destructive. */
   readonly #noReads = new Set<string>();
+  /** Kinds of warnings that are logged once: statuses of refusals, and the server's absence until it answers. */
+  readonly #warned = new Set<number | typeof AWAY>();
 
   constructor(
     readonly transport: Transport,
@@ -119,10 +122,7 @@ export class Boundary {
       if (missed !== undefined) throw missed;
       decision = await this.#ask(question, { signal: call.signal });
     } catch (error) {
-      if (error instanceof APIError) {
-        const detail = `${this.transport.url} refused the question: ${error.detail}`;
-        throw new Blocked(name, error.code, detail, undefined, { cause: error });
-      }
+      if (error instanceof APIError) throw this.#refused(name, error);
       if (!(error instanceof Unavailable)) throw error;
       this.#mayRunUndecided(name, call.effect, error);
       this.transport.logger.warn(`umbra: ${error.message}; ${name} reads, so it runs all the same`);
@@ -161,12 +161,33 @@ export class Boundary {
       const about = `it answered about call ${told.slice(0, 80)}, not ${body.call_id}`;
       throw new Unavailable(`what answers at ${this.transport.url} is no server of Umbra: ${about}`);
     }
+    this.#warned.delete(AWAY);
     if (answer["effect"] !== "read" && this.#noReads.size < MOST_TOOLS) this.#noReads.add(toolName(body.tool));
     return answer as Decision;
   }
 
+  /** Returns the block of a call about which the server refuses to decide. */
+  #refused(name: string, error: APIError): Blocked {
+    let detail = `${this.transport.url} refused the question: ${error.detail}`;
+    if (error.status === 401 || error.status === 403) {
+      // The model can do nothing about keys: the log tells the operator.
+      this.#warnOnce(error.status, `no call is decided, so none runs: ${error.message}`);
+      detail = "no decision about this agent's calls can be had; its operator must mend that, so go on without it";
+    }
+    return new Blocked(name, error.code, detail, undefined, { cause: error });
+  }
+
+  #warnOnce(kind: number | typeof AWAY, text: string): void {
+    if (this.#warned.has(kind)) return;
+    this.#warned.add(kind);
+    this.transport.logger.warn(`umbra: ${text}`);
+  }
+
   #mayRunUndecided(name: string, effect: Effect | undefined, error: Unavailable): void {
-    if (effect !== "read") throw new UndecidedCall(name, error.message, error);
+    if (effect !== "read") {
+      this.#warnOnce(AWAY, `${error.message}; calls that may change something do not run, such as that of ${name}`);
+      throw new UndecidedCall(name, error.message, error);
+    }
     if (this.#noReads.has(name) || this.#noReads.size >= MOST_TOOLS) {
       const detail = `${error.message}; it is declared a read, but the server has said that it is none`;
       throw new UndecidedCall(name, detail, error);

@@ -14,7 +14,7 @@ import {
   UndecidedCall,
 } from "umbra-shadow";
 
-import { Peer, PATIENT_MS, quiet, recorder, startServer, unique, vacantAddress, until } from "./support.js";
+import { Peer, PATIENT_MS, quiet, recorder, startKeyedServer, startServer, unique, vacantAddress, until } from "./support.js";
 
 const server = await startServer();
 
@@ -395,6 +395,42 @@ test("an answer about another call decides nothing", async () => {
   await assert.rejects(umbra("another").decide({ call_id: "mine", tool: { name: "send" } }), Unavailable);
   // The server marks an id that has the form of a secret.
   assert.equal(await umbra("[secret:github_token:3f]").callTool(call, () => "sent"), "sent");
+});
+
+test("a refused key is told once to the operator, and not to the model", async () => {
+  const { server: keyed, key } = await startKeyedServer();
+  for (const [apiKey, status] of [
+    [undefined, 401],
+    [key, 403],
+  ] as const) {
+    const { lines, ...logger } = recorder();
+    const { refund, ran } = shop(keyed.client({ agent: unique("coder"), apiKey, logger }));
+    for (const amount of [1, 2]) {
+      const error: unknown = await refund({ payment: "p", amount }).catch((error: unknown) => error);
+      assert.ok(error instanceof Blocked && error.cause instanceof APIError, String(error));
+      assert.match(error.message, /no decision about this agent's calls can be had/);
+      assert.doesNotMatch(error.message, /key/);
+    }
+    assert.deepEqual([lines.length, ran.length], [1, 0]);
+    assert.match(lines[0] ?? "", new RegExp(`no call is decided, so none runs: POST /v1/decide was refused .${status}`));
+  }
+});
+
+test("a server that is away is told once to the operator, until it answers", async () => {
+  const peer = await new Peer(server.url).listen();
+  await using _ = peer;
+  const { lines, ...logger } = recorder();
+  const umbra = server.client({ url: peer.url, agent: unique("live"), logger });
+  const note = () => umbra.callTool({ tool: "post_note", effect: "write" }, () => "posted");
+  for (let absence = 1; absence <= 2; absence++) {
+    peer.behaviour = "cut";
+    peer.cut();
+    for (let call = 0; call < 2; call++) await assert.rejects(note(), UndecidedCall);
+    assert.equal(lines.length, absence);
+    peer.behaviour = "pass";
+    assert.equal(await note(), "posted");
+  }
+  assert.match(lines[1] ?? "", /calls that may change something do not run, such as that of post_note/);
 });
 
 test("a cancelled question is no call", async () => {
