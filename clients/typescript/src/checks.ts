@@ -14,6 +14,14 @@ export function checkMembers(what: string, value: unknown, known: readonly strin
   if (other !== undefined) throw new TypeError(`${what} takes no ${other}; it takes ${known.join(", ")}`);
 }
 
+/** Checks that members of an object are texts, unless they are missing. */
+export function checkTexts(value: object, names: readonly string[]): void {
+  for (const name of names) {
+    const one = (value as Record<string, unknown>)[name] ?? "";
+    if (typeof one !== "string") throw new TypeError(`${name} is a text, not ${describeKind(one)}`);
+  }
+}
+
 /** Checks that a member is a list, unless it is missing. */
 export function checkList(name: string, value: unknown): void {
   if (value !== undefined && value !== null && !Array.isArray(value)) throw new TypeError(`${name} is a list`);

@@ -1,6 +1,7 @@
 /** Context of calls: agent, session, run, route and modes, and the guardrails that apply. */
 
 import type { Guardrails } from "./guardrails.js";
+import { checkTexts } from "./checks.js";
 import { asyncValue } from "./platform.js";
 
 /** Agent, session, run, route and modes of a call. */
@@ -23,6 +24,7 @@ export interface CallContext {
 
 /** Names of the members of a context. */
 export const CONTEXT: readonly string[] = ["agent", "session", "run", "parentRun", "seed", "route", "modes"];
+const TEXTS = CONTEXT.slice(0, -1);
 
 interface Ambient {
   context: CallContext;
@@ -46,6 +48,7 @@ export function withContext<R>(change: Partial<Ambient>, body: () => R): R {
 
 /** Returns the inner context over the outer one. Modes stack: inner ones are added to outer ones. */
 export function overlaid(inner: CallContext, outer: CallContext): CallContext {
+  checkTexts(inner, TEXTS);
   const { modes = [] } = inner;
   if (!Array.isArray(modes)) throw new TypeError("modes is a list of names");
   const parentRun =

@@ -1,5 +1,6 @@
 /** Documents of a session, and the duty to keep them up to date. */
 
+import { checkObject, describeKind } from "./checks.js";
 import { APIError, Conflict, NotUpdated } from "./errors.js";
 import type { Sidecar } from "./sidecar.js";
 import type { SidecarAnswer } from "./sidecar_answers.js";
@@ -70,8 +71,13 @@ export class SeenDocuments {
 
   /** Takes the documents that the session begins with. */
   constructor(given: Record<string, string | { text: string }>) {
-    const texts = Object.entries(given);
-    this.#given = new Map(texts.map(([name, one]) => [plainName(name), typeof one === "string" ? one : one.text]));
+    checkObject("documents", given, '{ todo: "# Todo\\n" }');
+    const texts = Object.entries(given).map(([name, one]): [string, string] => {
+      const text: unknown = typeof one === "string" ? one : one?.text;
+      if (typeof text === "string") return [plainName(name), text];
+      throw new TypeError(`the document ${name} is a text, or { text, format }, not ${describeKind(one)}`);
+    });
+    this.#given = new Map(texts);
   }
 
   /** Returns the last known state of a document. */
@@ -222,6 +228,7 @@ export class Document {
     text: string,
     options: SidecarOptions & { by?: string; format?: DocumentFormat } = {},
   ): Promise<DocumentAnswer> {
+    if (typeof text !== "string") throw new TypeError(`put takes the whole text, not ${describeKind(text)}`);
     const { by, format } = options;
     const body = { text, ...(by === undefined ? {} : { by }), ...(format === undefined ? {} : { format }) };
     return this.#take(await this.#ask({ method: "PUT", path: this.#path, body, headers: this.#match() }, options));

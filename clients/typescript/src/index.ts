@@ -22,6 +22,7 @@ export {
 } from "./errors.js";
 export type { Enforcement, GuardrailOptions } from "./guardrails.js";
 export { FindingStream, Listing } from "./lists.js";
+export type { OperationRequest } from "./operations.js";
 export type { components, operations, paths } from "./schema.js";
 export type { UmbraSettings } from "./settings.js";
 export { type GuardrailsWrapper, type SessionStep, Sidecar, type SidecarSettings } from "./sidecar.js";
@@ -29,4 +30,4 @@ export { quotePatterns, type SidecarAnswer } from "./sidecar_answers.js";
 export type { CallLike, DefinitionLike, ResultLike } from "./tool_forms.js";
 export type { Logger, RequestOptions } from "./transport.js";
 export type * from "./types.js";
-export { type EventToPost, type OperationRequest, Umbra } from "./umbra.js";
+export { type EventToPost, Umbra } from "./umbra.js";

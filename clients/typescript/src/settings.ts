@@ -30,9 +30,11 @@ export interface UmbraSettings {
   transport?: Transport | undefined;
 }
 
-/** Names of the settings. */
+/** Names of the settings that are texts. */
+export const TEXT_SETTINGS: readonly string[] = ["url", "apiKey", "agent", "session", "run", "seed"];
+/** Names of all settings. */
 export const SETTINGS: readonly string[] = [
-  ...["url", "apiKey", "agent", "session", "run", "seed"],
+  ...TEXT_SETTINGS,
   ...["timeoutMs", "decisionTimeoutMs", "logger", "fetch"],
 ];
 

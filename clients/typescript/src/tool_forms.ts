@@ -1,5 +1,6 @@
 /** Calls, results and definitions of tools in the forms of model APIs, converted to those of the sidecar. */
 
+import { describeKind } from "./checks.js";
 import { isRecord } from "./transport.js";
 import type { SidecarCall, SidecarResult, ToolDefinition, ToolRef } from "./types.js";
 
@@ -27,7 +28,7 @@ export function sidecarCall(call: CallLike): SidecarCall {
   }
   const found = given["arguments"] ?? given["args"] ?? given["input"];
   if (found === undefined || found === null) return { tool };
-  return { tool, arguments: typeof found === "string" ? parsedArguments(found, tool) : (found as Members) };
+  return { tool, arguments: argumentsIn(found, tool) };
 }
 
 /** Returns a result as the sidecar has it. Throws {@link TypeError} for a result of an unknown tool. */
@@ -42,7 +43,8 @@ export function sidecarResult(result: ResultLike, calls: readonly CallLike[]): S
     throw new TypeError(`a result needs its tool, or the id of a call in tool_calls; it has ${names(given)}`);
   }
   const ok = given["ok"] ?? !(given["is_error"] === true || given["status"] === "error");
-  return { tool, ok: ok as boolean, content: given["content"] ?? given["output"] };
+  if (typeof ok !== "boolean") throw new TypeError(`ok of a result is true or false, not ${describeKind(ok)}`);
+  return { tool, ok, content: given["content"] ?? given["output"] };
 }
 
 /** Returns a definition as in `tools/list`. */
@@ -62,15 +64,16 @@ function isTool(value: unknown): value is ToolRef {
   return (typeof value === "string" && value !== "") || (isRecord(value) && typeof value["name"] === "string");
 }
 
-function parsedArguments(text: string, tool: ToolRef): Members {
-  let value: unknown;
+function argumentsIn(given: unknown, tool: ToolRef): Members {
+  let value = given;
   try {
-    value = JSON.parse(text || "{}");
+    if (typeof given === "string") value = JSON.parse(given || "{}");
   } catch {
-    value = undefined;
+    // The text itself is shown.
   }
   if (isRecord(value)) return value;
-  throw new TypeError(`the arguments of ${JSON.stringify(tool)} are no JSON object: ${text.slice(0, 80)}`);
+  const shown = typeof given === "string" ? given.slice(0, 80) : describeKind(given);
+  throw new TypeError(`the arguments of ${JSON.stringify(tool)} are no JSON object: ${shown}`);
 }
 
 function names(given: Members): string {

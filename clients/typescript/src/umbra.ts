@@ -3,15 +3,16 @@
 import { batches } from "./batches.js";
 import type { DecideCall, ToolCall, ToolOptions } from "./boundary.js";
 import { Boundary, describedTool, TOOL_CALL, TOOL_OPTIONS } from "./boundary.js";
-import { checkFunction, checkMembers, checkObject, describeKind } from "./checks.js";
+import { checkFunction, checkMembers, checkObject, checkTexts, describeKind } from "./checks.js";
 import { type CallContext, CONTEXT, currentContext, overlaid, withContext } from "./context.js";
 import { pause } from "./deadline.js";
 import { Unavailable } from "./errors.js";
 import { type GuardedTool, wrappedTools } from "./guardrails.js";
 import { FindingStream, Listing, MOST_ITEMS, type Page } from "./lists.js";
+import type { AnswerOf, Method, OperationRequest, PathOf } from "./operations.js";
 import { environment, randomId } from "./platform.js";
 import type { paths } from "./schema.js";
-import { credential, positive, serverAddress, SETTINGS, type UmbraSettings } from "./settings.js";
+import { credential, positive, serverAddress, SETTINGS, TEXT_SETTINGS, type UmbraSettings } from "./settings.js";
 import { Sidecar, type SidecarSettings } from "./sidecar.js";
 import { isRecord, type Logger, type Repetition, type RequestOptions, Transport } from "./transport.js";
 import type {
@@ -52,25 +53,6 @@ import { toJson } from "./values.js";
 /** An event to post; `agent` is the client's unless given. */
 export type EventToPost = Omit<NewEvent, "agent"> & { agent?: string };
 
-type Method = "get" | "put" | "post" | "patch" | "delete";
-type PathOf<M extends Method> = {
-  [P in keyof paths]: paths[P] extends Record<M, { responses: unknown }> ? P : never;
-}[keyof paths];
-type Json<C> = C extends { content: { "application/json": infer J } } ? J : undefined;
-type AnswerOf<O> = O extends { responses: infer R } ? Json<R[keyof R & (200 | 201 | 202 | 204)]> : never;
-type QueryOf<O> = O extends { parameters: { query?: infer Q } } ? { query?: NonNullable<Q> } : object;
-type PathParametersOf<O> = O extends { parameters: { path: infer P extends object } } ? { path: P } : object;
-type BodyOf<O> = O extends { requestBody: { content: { "application/json": infer B } } }
-  ? { body: B }
-  : O extends { requestBody?: { content: { "application/json": infer B } } }
-    ? { body?: B }
-    : object;
-/** Parts of a request to an operation of the API. */
-export type OperationRequest<O> = QueryOf<O> &
-  PathParametersOf<O> &
-  BodyOf<O> &
-  RequestOptions & { headers?: Record<string, string> };
-
 /** First pause before events that a busy server refused are posted again, in milliseconds. */
 const FIRST_PAUSE_MS = 100;
 /** Longest wait of one request for a verdict, in seconds. */
@@ -102,6 +84,7 @@ export class Umbra {
   constructor(settings: UmbraSettings = {}) {
     const { transport, ...given } = Object(settings) as UmbraSettings;
     checkMembers("new Umbra", given, SETTINGS);
+    checkTexts(given, TEXT_SETTINGS);
     const variables = environment();
     this.url = serverAddress(settings.url || variables["UMBRA_URL"] || "http://127.0.0.1:7817");
     this.agent = settings.agent || variables["UMBRA_AGENT"] || "typescript";
@@ -131,6 +114,8 @@ export class Umbra {
      */
     post: async (event: EventToPost, options: RequestOptions & { wait?: number } = {}): Promise<AcceptedEvent> => {
       const { wait } = options;
+      if (wait !== undefined && !(Number.isInteger(wait) && wait >= 0 && wait <= MOST_WAIT))
+        throw new TypeError(`wait is a whole number of seconds, ${MOST_WAIT} at most`);
       const body = this.#event(event);
       const limits = { ...options, timeoutMs: (options.timeoutMs ?? this.#timeoutMs) + 1_000 * (wait ?? 0) };
       const headers = wait === undefined ? {} : { prefer: `wait=${wait}` };
@@ -199,6 +184,7 @@ export class Umbra {
      */
     verdict: async (eventId: string, options: RequestOptions & { wait?: number } = {}): Promise<Verdict> => {
       const { wait = 0 } = options;
+      if (typeof wait !== "number" || !(wait >= 0)) throw new TypeError("wait is a number of seconds, 0 or more");
       const until = performance.now() + 1_000 * wait;
       for (;;) {
         const seconds = Math.min(MOST_WAIT, Math.max(0, Math.ceil((until - performance.now()) / 1_000)));
@@ -422,11 +408,15 @@ export class Umbra {
 
   /** Asks for a decision about a call, and leaves it to the caller to follow it. */
   decide(call: DecideCall, options: RequestOptions = {}): Promise<Decision> {
+    checkObject("decide", call, '{ tool: { name: "send" }, arguments: {} }');
     return this.#boundary.decide(call, options);
   }
 
   /** Reports the outcome of a call that ran by {@link decide}, in the background; `agent` is the client's. */
   report(callId: string, outcome: Omit<CallOutcome, "agent"> & { agent?: string }): void {
+    checkObject("report(callId, outcome)", outcome, '{ status: "ok", result }');
+    if (!["ok", "error"].includes(outcome.status)) throw new TypeError("the status of an outcome is ok or error");
+    segment(callId);
     this.#boundary.reporter.report(callId, { agent: this.agent, ...outcome });
   }
 
@@ -473,9 +463,14 @@ export class Umbra {
   ): Promise<Sidecar | R> {
     checkObject("umbra.sidecar", attachment, '{ task: "fix the date bug" }');
     if ("id" in attachment) throw new TypeError("id is a setting: umbra.sidecar({}, { id })");
+    checkTexts(attachment, ["agent", "task", "task_id", "route", "folder", "model"]);
     const body = typeof bodyOrSettings === "function" ? bodyOrSettings : undefined;
     const settings = (typeof bodyOrSettings === "function" ? more : bodyOrSettings) ?? {};
     checkMembers("settings of a sidecar", settings, ["id", "close", "deadlineMs", "strict", "signal"]);
+    const kept = ["task_id", "objectives", "tools", "documents", "folder", "model"].find(
+      (name) => Reflect.get(attachment, name) != null,
+    );
+    if (settings.id !== undefined && kept) throw new TypeError(`a resumed session keeps its ${kept}: leave that out`);
     const { base, decisionTimeoutMs } = this.#boundary;
     const context = { agent: this.agent, ...overlaid(currentContext().context, base) };
     const limits = { ...settings, deadlineMs: settings.deadlineMs ?? decisionTimeoutMs };
