@@ -3,10 +3,10 @@
 
 import { checkList, checkObject } from "./checks.js";
 import { type CallContext, currentContext } from "./context.js";
-import { unlessAborted } from "./deadline.js";
 import { checkUpdated, Document, type DocumentAnswer, SeenDocuments, type SidecarOptions } from "./document.js";
 import { APIError, SessionOver, Unavailable, UmbraError } from "./errors.js";
 import { type Enforcement, type GuardrailOptions, Guardrails } from "./guardrails.js";
+import { SessionConnection } from "./session_connection.js";
 import { empty, padded, type SidecarAnswer } from "./sidecar_answers.js";
 import {
   type AnswerForm,
@@ -15,12 +15,10 @@ import {
   type RequestTime,
   SidecarClient,
   type SidecarRequest,
-  unreportedEnds,
 } from "./sidecar_client.js";
 import { sidecarCall, sidecarResult, toolDefinition } from "./tool_forms.js";
 import { isRecord, type Logger, type Transport } from "./transport.js";
 import type {
-  Attachment,
   DocumentDue,
   FoundPatterns,
   GuardAnswer,
@@ -64,12 +62,8 @@ export interface SessionStep {
 
 /** Most kept rulings with objections to calls; older rulings are dropped. */
 const MOST_INTERVENTIONS = 1_000;
-/** Pause between attempts to attach a session that could not be attached, in milliseconds. */
-const ATTACH_AGAIN_MS = 5_000;
 /** Time after which a stream without a connection ends, in milliseconds. */
 const GIVE_UP_STREAM_MS = 10_000;
-/** Share of the deadline that the server gets, so that even a partial answer arrives in time. */
-const SERVER_SHARE = 0.9;
 
 /**
  * Companion of one agent's session: fitting tools, verdicts of the rules, due documents, and successful patterns.
@@ -91,22 +85,14 @@ export class Sidecar implements AsyncDisposable {
   outcome: SessionOutcome | undefined;
 
   readonly #client: SidecarClient;
+  readonly #connection: SessionConnection;
   readonly #attachment: SessionAttachment;
   readonly #seen: SeenDocuments;
   #task: string | undefined;
   #route: string | undefined;
   #modes: string[];
-  #id: string | undefined;
-  #files: string | undefined;
-  #warnings: readonly string[] = [];
   #taints: readonly string[] = [];
   #summary: SessionSummary | undefined;
-  #attaching: Promise<string> | undefined;
-  #attachAfter = 0;
-  /** Reason for the loss of the session; undefined while there is one. */
-  #lost: string | undefined;
-  /** True if the session was closed, by this program or another. */
-  #isClosed = false;
   #isOver = false;
   readonly #staysOpen: boolean;
   #due: readonly DocumentDue[] = [];
@@ -120,6 +106,7 @@ export class Sidecar implements AsyncDisposable {
   ) {
     for (const name of ["modes", "objectives", "tools"] as const) checkList(name, attachment[name]);
     this.#client = new SidecarClient(transport, settings.deadlineMs, settings.strict ?? false);
+    this.#connection = new SessionConnection(this.#client, () => ({ ...this.#attachment, ...this.#standing() }));
     this.#staysOpen = settings.close === false;
     this.agent = attachment.agent ?? context.agent;
     this.#attachment = { ...attachment, ...(attachment.tools && { tools: attachment.tools.map(toolDefinition) }) };
@@ -133,16 +120,16 @@ export class Sidecar implements AsyncDisposable {
   async begin(id: string | undefined, signal: AbortSignal | undefined): Promise<void> {
     const time = this.#client.time(signal);
     try {
-      if (id === undefined) await this.#attached(time);
+      if (id === undefined) await this.#connection.attached(time);
       else await this.#resume(id, time);
     } catch (error) {
-      this.#warnings = this.#without(empty.guard(), error).warnings;
+      this.#connection.warnings = this.#connection.without(empty.guard(), error).warnings;
     }
   }
 
   /** Id of the session; undefined if the server has no such session. */
   get id(): string | undefined {
-    return this.#id;
+    return this.#connection.id;
   }
 
   /** The task, in words. */
@@ -162,12 +149,12 @@ export class Sidecar implements AsyncDisposable {
 
   /** Folder of the documents as files, in the server's workspace; undefined without files. */
   get files(): string | undefined {
-    return this.#files;
+    return this.#connection.files;
   }
 
   /** Missing parts at the last attachment. */
   get warnings(): readonly string[] {
-    return this.#warnings;
+    return this.#connection.warnings;
   }
 
   /** Labels that rules have put on the session. */
@@ -182,7 +169,7 @@ export class Sidecar implements AsyncDisposable {
 
   /** True if the agent is without a session. */
   get degraded(): boolean {
-    return this.#id === undefined || this.#lost !== undefined;
+    return this.id === undefined || this.#connection.lost !== undefined;
   }
 
   /** @internal */
@@ -200,7 +187,7 @@ export class Sidecar implements AsyncDisposable {
     this.#move(request);
     const planned = request.planned_calls?.map(sidecarCall);
     const texts = this.#seen.texts();
-    const body = { ...request, planned_calls: planned, deadline_ms: this.#serverMs() };
+    const body = { ...request, planned_calls: planned, deadline_ms: this.#client.serverMs() };
     const form = { missing: empty.turn(), required: ["turn", "decision"] };
     const turn = await this.askSession(form, { method: "POST", path: "/turns", body }, options.signal);
     if (turn.turn > 0) {
@@ -222,7 +209,7 @@ export class Sidecar implements AsyncDisposable {
     const calls = request.tool_calls?.map(sidecarCall);
     const results = request.results?.map((result) => sidecarResult(result, request.tool_calls ?? []));
     currentContext().guardrails?.warnOfUnguarded(this, calls ?? []);
-    const body = { role: "assistant", ...request, tool_calls: calls, results, deadline_ms: this.#serverMs() };
+    const body = { role: "assistant", ...request, tool_calls: calls, results, deadline_ms: this.#client.serverMs() };
     const form = { missing: empty.message(), required: ["message", "decision"] };
     const answer = await this.askSession(form, { method: "POST", path: "/messages", body }, options.signal);
     if (answer.message > 0) {
@@ -244,10 +231,11 @@ export class Sidecar implements AsyncDisposable {
     const asked = request.call == null ? request : { ...request, call: sidecarCall(request.call) };
     const question = (session: string | undefined): SidecarRequest => {
       const who = session === undefined ? this.#standing() : { session };
-      const body = { ...who, ...asked, deadline_ms: this.#serverMs() };
+      const body = { ...who, ...asked, deadline_ms: this.#client.serverMs() };
       return { method: "POST", path: "/v1/guard", body, repeatable: true };
     };
-    return this.#inOrOut({ missing: empty.guard(), required: ["decision"] }, question, options.signal);
+    const form = { missing: empty.guard(), required: ["decision"] };
+    return this.#connection.askWithOptionalSession(form, question, options.signal);
   }
 
   /** Returns the tools of the session that fit `query` or the task, best first, as far as they may be offered. */
@@ -261,10 +249,11 @@ export class Sidecar implements AsyncDisposable {
         throw new MissedAnswer("there is no session to select tools for, and neither tools nor a task without it");
       }
       const who = session === undefined ? { tools, ...this.#standing() } : { session };
-      const body = { ...request, query, ...who, deadline_ms: this.#serverMs() };
+      const body = { ...request, query, ...who, deadline_ms: this.#client.serverMs() };
       return { method: "POST", path: "/v1/tools/select", body, repeatable: true };
     };
-    return this.#inOrOut({ missing: empty.selection(), required: ["ranked"] }, question, options.signal);
+    const form = { missing: empty.selection(), required: ["ranked"] };
+    return this.#connection.askWithOptionalSession(form, question, options.signal);
   }
 
   /**
@@ -350,9 +339,9 @@ export class Sidecar implements AsyncDisposable {
       agent: this.agent,
       task: this.#taskOr(pattern.task, "recordPattern"),
       tools: (pattern.tools ?? []).map((tool) => (typeof tool === "string" ? { name: tool } : tool)),
-      ...(this.#id === undefined ? {} : { session: this.#id }),
+      ...(this.id === undefined ? {} : { session: this.id }),
     };
-    return this.#answered(
+    return this.#connection.askWithoutSession(
       { missing: empty.recorded(), required: ["new"] },
       { method: "POST", path: "/v1/patterns", body },
       options.signal,
@@ -371,7 +360,8 @@ export class Sidecar implements AsyncDisposable {
     checkObject("searchPatterns", query, '{ task: "fix the date bug" }');
     const body = { ...query, task: this.#taskOr(query.task, "searchPatterns"), ...this.#standing() };
     const request = { method: "POST", path: "/v1/patterns/search", body, repeatable: true } as const;
-    return this.#answered({ missing: empty.patterns(), required: ["items"] }, request, options.signal);
+    const form = { missing: empty.patterns(), required: ["items"] };
+    return this.#connection.askWithoutSession(form, request, options.signal);
   }
 
   /**
@@ -394,7 +384,7 @@ export class Sidecar implements AsyncDisposable {
     this.#checkInUse();
     const { signal } = options;
     try {
-      const path = `/v1/sessions/${await this.#attached(this.#client.time(signal))}/messages`;
+      const path = `/v1/sessions/${await this.#connection.attached(this.#client.time(signal))}/messages`;
       const limits = { timeoutMs: this.#client.deadlineMs, giveUpMs: GIVE_UP_STREAM_MS, signal };
       const after = options.after === undefined ? undefined : String(options.after);
       for await (const { id, event, data } of this.#client.transport.events({ path, after }, limits)) {
@@ -405,7 +395,7 @@ export class Sidecar implements AsyncDisposable {
     } catch (error) {
       signal?.throwIfAborted();
       if (this.#summary !== undefined) return;
-      const missed = error instanceof Unavailable ? new MissedAnswer(error.message) : this.#lossOf(error);
+      const missed = error instanceof Unavailable ? new MissedAnswer(error.message) : this.#connection.lossOf(error);
       this.#client.without(empty.guard(), missed);
       this.logger.warn(`umbra: the session is not followed any more: ${missed.message}`);
     }
@@ -424,11 +414,12 @@ export class Sidecar implements AsyncDisposable {
     this.outcome = outcome;
     let answer = empty.summary();
     try {
-      if (this.#id === undefined) throw new MissedAnswer(this.#lost ?? "there is no session to close");
+      const { id, lost } = this.#connection;
+      if (id === undefined) throw new MissedAnswer(lost ?? "there is no session to close");
       const body = outcome === undefined ? {} : { outcome };
       const request: SidecarRequest = {
         method: "POST",
-        path: `/v1/sessions/${this.#id}/close`,
+        path: `/v1/sessions/${id}/close`,
         body,
         repeatable: true,
       };
@@ -436,10 +427,10 @@ export class Sidecar implements AsyncDisposable {
         answer = await this.#client.ask({ missing: empty.summary() }, request, this.#client.time(options.signal));
       } catch (error) {
         if (error instanceof MissedAnswer) keepEnd(this.#client.transport, request);
-        throw this.#lossOf(error);
+        throw this.#connection.lossOf(error);
       }
     } catch (error) {
-      answer = this.#without(answer, error);
+      answer = this.#connection.without(answer, error);
     } finally {
       // For this program the session is over in any case: the server closes an unused session by itself.
       this.#summary = answer;
@@ -474,17 +465,7 @@ export class Sidecar implements AsyncDisposable {
     without: A = form.missing,
   ): Promise<A> {
     this.#checkInUse();
-    const time = this.#client.time(signal);
-    try {
-      const path = `/v1/sessions/${await this.#attached(time)}${request.path}`;
-      try {
-        return await this.#client.ask(form, { ...request, path }, time);
-      } catch (error) {
-        throw this.#lossOf(error);
-      }
-    } catch (error) {
-      return this.#without(without, error);
-    }
+    return this.#connection.ask(form, request, signal, without);
   }
 
   /** @internal */
@@ -500,7 +481,7 @@ export class Sidecar implements AsyncDisposable {
 
   /** @internal Throws {@link SessionOver} if the session was closed, as far as the last answer told. */
   checkNotClosed(): void {
-    if (this.#isClosed) throw new SessionOver(this.#lost);
+    if (this.#connection.isClosed) throw new SessionOver(this.#connection.lost);
   }
 
   #checkInUse(): void {
@@ -519,140 +500,32 @@ export class Sidecar implements AsyncDisposable {
     return { agent: this.agent, ...(this.#route === undefined ? {} : { route: this.#route }), modes: this.#modes };
   }
 
-  #serverMs(): number {
-    return Math.max(1, Math.floor(this.#client.deadlineMs * SERVER_SHARE));
-  }
-
   #taskOr(task: string | undefined, method: string): string {
     const found = task ?? this.#task;
     if (!found) throw new TypeError(`${method} needs a task, since the session has none`);
     return found;
   }
 
-  async #answered<A extends SidecarAnswer>(
-    form: AnswerForm<A>,
-    request: SidecarRequest,
-    signal: AbortSignal | undefined,
-  ): Promise<A> {
-    try {
-      return await this.#client.ask(form, request, this.#client.time(signal));
-    } catch (error) {
-      return this.#without(form.missing, error);
-    }
-  }
-
-  /** Returns an answer of the session, or without a session an answer without it. */
-  async #inOrOut<A extends SidecarAnswer>(
-    form: AnswerForm<A>,
-    question: (session: string | undefined) => SidecarRequest,
-    signal: AbortSignal | undefined,
-  ): Promise<A> {
-    const time = this.#client.time(signal);
-    let session: string | undefined;
-    try {
-      try {
-        session = await this.#attached(time);
-      } catch (error) {
-        if (!(error instanceof MissedAnswer)) throw error;
-      }
-      if (session !== undefined) {
-        try {
-          return await this.#client.ask(form, question(session), time);
-        } catch (error) {
-          if (!(error instanceof APIError)) throw error;
-          this.#lossOf(error);
-        }
-      }
-      const answer = await this.#client.ask(form, question(undefined), time);
-      const why = this.#lost ?? "it is not attached";
-      const missing = `there is no session, so neither its labels nor its documents counted: ${why}`;
-      return { ...answer, degraded: true, warnings: [...answer.warnings, missing] };
-    } catch (error) {
-      return this.#without(form.missing, error);
-    }
-  }
-
-  /** Returns the answer in place of a missing one. Throws every other error. */
-  #without<A extends SidecarAnswer>(missing: A, error: unknown): A {
-    if (!(error instanceof MissedAnswer)) throw error;
-    const answer = this.#client.without(missing, error);
-    return "unjudged" in answer ? { ...answer, unjudged: error.isTooLong } : answer;
-  }
-
-  /** Notes that the session is missing or over, which is no fault of the caller. Throws every other error. */
-  #lossOf(error: unknown): MissedAnswer {
-    if (error instanceof MissedAnswer) return error;
-    if (!(error instanceof APIError) || !["no_session", "session_closed"].includes(error.code)) throw error;
-    this.#lost ??= `the server ended the session: ${error.detail}`;
-    this.#isClosed ||= error.code === "session_closed";
-    return new MissedAnswer(this.#lost);
-  }
-
-  /** Returns the session's id. A session that could not be attached is tried again now and then. */
-  async #attached(time: RequestTime): Promise<string> {
-    if (this.#lost !== undefined) throw new MissedAnswer(this.#lost);
-    if (this.#id !== undefined) return this.#id;
-    if (this.#attaching === undefined) {
-      if (performance.now() < this.#attachAfter) {
-        throw new MissedAnswer(this.#warnings.join("; ") || "there is no session");
-      }
-      this.#attachAfter = performance.now() + (this.#client.transport.rests ? ATTACH_AGAIN_MS : 0);
-      // Others may wait for it too: its caller's signal does not end it.
-      this.#attaching = this.#attach({ until: time.until, signal: undefined }).finally(() => {
-        this.#attaching = undefined;
-      });
-    }
-    return unlessAborted(this.#attaching, time.signal);
-  }
-
-  async #attach(time: RequestTime): Promise<string> {
-    const body = { ...this.#attachment, ...this.#standing(), deadline_ms: this.#serverMs() };
-    const form: AnswerForm<Attachment> = { missing: empty.attachment(), required: ["documents"] };
-    const answer = await this.#client.ask(form, { method: "POST", path: "/v1/sessions", body }, time);
-    this.#warnings = answer.warnings;
-    if (typeof answer.session?.id !== "string") {
-      throw new MissedAnswer(answer.warnings.join("; ") || "the server has no session");
-    }
-    this.#files = answer.session.files ?? undefined;
-    this.#id = answer.session.id;
-    await this.#reportEnds(time);
-    return this.#id;
-  }
-
   async #resume(id: string, time: RequestTime): Promise<void> {
     const missing: SidecarAnswer & { id?: string } = { degraded: false, warnings: [] };
     const request = { method: "GET", path: `/v1/sessions/${encodeURIComponent(id)}`, repeatable: true } as const;
     // The id holds even if the server is away now: a later step finds the session.
-    this.#id = id;
+    this.#connection.id = id;
     const session = (await this.#client.ask(
       { missing, required: ["id", "state"] },
       request,
       time,
     )) as unknown as SessionState;
     if (session.state === "closed") {
-      this.#lost = `the session ${id} is closed`;
-      throw new SessionOver(`${this.#lost}: attach a new one`);
+      this.#connection.lost = `the session ${id} is closed`;
+      throw new SessionOver(`${this.#connection.lost}: attach a new one`);
     }
     this.#seen.isResumed = true;
     this.#task ??= session.task ?? undefined;
     this.#route ??= session.route ?? undefined;
     if (this.#modes.length === 0) this.#modes = [...(session.modes ?? [])];
     this.#taints = session.taints ?? [];
-    this.#files = session.files ?? undefined;
-  }
-
-  /** Reports sessions that ended while the server was away. One that is unknown or closed there is done. */
-  async #reportEnds(time: RequestTime): Promise<void> {
-    const ends = unreportedEnds.get(this.#client.transport) ?? [];
-    for (let end = ends.shift(); end !== undefined; end = ends.shift()) {
-      try {
-        await this.#client.ask({ missing: empty.summary() }, end, time);
-      } catch (error) {
-        if (error instanceof APIError) continue;
-        ends.unshift(end);
-        return;
-      }
-    }
+    this.#connection.files = session.files ?? undefined;
   }
 }
 

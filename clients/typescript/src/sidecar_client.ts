@@ -47,6 +47,8 @@ export interface RequestTime {
 const LONG = 64 * 1024;
 /** Requests of one session at a time. */
 const MOST_AT_ONCE = 32;
+/** Share of the deadline that the server gets, so that even a partial answer arrives in time. */
+const SERVER_SHARE = 0.9;
 const healths = new WeakMap<Transport, ServerHealth>();
 
 const MOST_UNREPORTED_ENDS = 100;
@@ -79,6 +81,11 @@ export class SidecarClient {
 
   time(signal: AbortSignal | undefined): RequestTime {
     return { until: performance.now() + this.deadlineMs, signal };
+  }
+
+  /** Time of the server for an answer, in milliseconds. */
+  serverMs(): number {
+    return Math.max(1, Math.floor(this.deadlineMs * SERVER_SHARE));
   }
 
   /** Returns the answer. Throws {@link MissedAnswer} without one, and {@link APIError} for a wrong request. */
