@@ -36,6 +36,8 @@ export function toJson(value: unknown, most = Infinity, clean: (text: string) =>
     if (Array.isArray(one)) return Array.from(one, (item) => convert(item, depth + 1));
     const { toJSON } = one as { toJSON?: unknown };
     if (one instanceof Date) return Number.isNaN(one.getTime()) ? String(one) : one.toISOString();
+    // Bun's has a toJSON, which other runtimes' have not.
+    if (one instanceof URLSearchParams) return clean(String(one));
     if (typeof toJSON === "function") return convert(toJSON.call(one), depth + 1);
     if (one instanceof Map) return keyed([...one].map(([key, item]) => [clean(String(key)), convert(item, depth + 1)]));
     if (one instanceof Set) return Array.from(one, (item) => convert(item, depth + 1));
@@ -44,7 +46,7 @@ export function toJson(value: unknown, most = Infinity, clean: (text: string) =>
     if (one instanceof Error) return clean(`${one.name}: ${one.message}`);
     const members = Object.entries(one).filter(([, item]) => item !== undefined);
     const isPlain = [Object.prototype, null].includes(Object.getPrototypeOf(one));
-    // Objects without members of their own, such as URLSearchParams, show their content as text alone.
+    // Objects without members of their own show their content as text alone.
     if (members.length === 0 && !isPlain) return clean(String(one));
     return keyed(members.map(([key, item]) => [clean(key), convert(item, depth + 1)]));
   }

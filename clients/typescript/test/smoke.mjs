@@ -51,4 +51,6 @@ const fake = new FakeSidecar({ rules: [(at) => at.calls("send_*") && "block"], l
 await fake.umbra.sidecar({ task: "x" }, async (s) => {
   check("a rule of a fake blocks", (await s.guard({ call: { tool: "mail.send_email" } })).decision === "block");
 });
+await fake.umbra.callTool({ tool: "get_page", arguments: { query: new URLSearchParams("q=1") } }, () => 1);
+check("arguments have the same form everywhere", fake.asked("decide").at(-1).arguments.query === "q=1");
 console.log(`${runtime}: all held`);
