@@ -14,7 +14,17 @@ import {
   UndecidedCall,
 } from "umbra-shadow";
 
-import { Peer, PATIENT_MS, quiet, recorder, startKeyedServer, startServer, unique, vacantAddress, until } from "./support.js";
+import {
+  PATIENT_MS,
+  Peer,
+  quiet,
+  recorder,
+  startKeyedServer,
+  startServer,
+  unique,
+  until,
+  vacantAddress,
+} from "./support.js";
 
 const server = await startServer();
 
@@ -369,6 +379,24 @@ test("an outcome waits for the server, and flush tells whether it was heard", as
   assert.equal((row?.["outcome"] as { result: string }).result, "page");
 });
 
+test("outcomes that a server never takes hold up no others, and are told", async () => {
+  const taken: string[] = [];
+  const answer: typeof fetch = async (input) => {
+    const call = String(input).split("/").at(-2) ?? "";
+    if (call.startsWith("lost")) return Response.json({ detail: "a fault" }, { status: 500 });
+    taken.push(call);
+    return Response.json({});
+  };
+  const { lines, ...logger } = recorder();
+  const umbra = new Umbra({ url: "http://127.0.0.1:1", fetch: answer, logger });
+  const calls = [...Array.from({ length: 8 }, (_, n) => `lost-${n}`), "kept"];
+  for (const call of calls) umbra.report(call, { status: "ok" });
+  assert.equal(await umbra.flush(PATIENT_MS), true);
+  assert.deepEqual(taken, ["kept"]);
+  assert.equal(lines.length, 8);
+  assert.match(lines[0] ?? "", /the outcome of call lost-\d is not reported: .* answered 500 .*: a fault/);
+});
+
 test("decide and report leave it to the caller to run", async () => {
   const run = unique("own");
   const umbra = server.client({ agent: unique("live"), run });
@@ -412,7 +440,7 @@ test("a refused key is told once to the operator, and not to the model", async (
       assert.doesNotMatch(error.message, /key/);
     }
     assert.deepEqual([lines.length, ran.length], [1, 0]);
-    assert.match(lines[0] ?? "", new RegExp(`no call is decided, so none runs: POST /v1/decide was refused .${status}`));
+    assert.match(lines[0] ?? "", new RegExp(`so none runs: POST /v1/decide was refused .${status}`));
   }
 });
 
