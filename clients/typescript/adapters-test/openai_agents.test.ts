@@ -97,14 +97,15 @@ test("OpenAI Agents: arguments that are no JSON object run nothing, even when ap
     execute: async (one) => shop.run("note", { one }),
   });
   const tools = guard(server.client({ agent: unique("desk") }), [note]);
-  for (const given of ['["p-1"]', "null", '"{}"']) {
+  for (const given of ['["p-1"]', "null", '"{}"', '{"one": ']) {
     const model = new ScriptedModel([[functionCall("note", given, { callId: "call_0" })], [assistantMessage("done")]]);
     const agent = new Agent({ name: "desk", model, tools });
     let result = await runLoop(agent, "go on");
     for (const interruption of result.interruptions) result.state.approve(interruption);
     if (result.interruptions.length) result = await runLoop(agent, result.state);
     assert.equal(result.finalOutput, "done");
-    assert.match(resultsIn(model)[0] ?? "", /note was not run: its arguments are no JSON object/);
+    // The SDK itself answers what is no JSON at all.
+    assert.match(resultsIn(model)[0] ?? "", /note was not run: .* are no JSON object|parsing tool arguments/);
   }
   assert.deepEqual(shop.ran, []);
 });

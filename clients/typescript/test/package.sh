@@ -29,6 +29,10 @@ mkdir "$work/project"
 cd "$work/project"
 echo '{"private": true, "type": "module"}' >package.json
 npm install --silent --no-audit --no-fund "$work"/umbra-shadow-*.tgz
+if grep -nE '\]\([^h#]' node_modules/umbra-shadow/README.md; then
+    echo "these links of README.md are dead in an installed package" >&2
+    exit 1
+fi
 [[ $(ls node_modules) == umbra-shadow ]] || { echo "the package has dependencies: $(ls node_modules)" >&2; exit 1; }
 
 echo "== a server"
