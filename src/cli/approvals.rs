@@ -45,7 +45,7 @@ enum ApprovalsAction {
 struct ApprovalArgs {
     /// Id of the approval, as `list` shows it.
     id: String,
-    /// Reason; kept in the audit.
+    /// Reason; kept in the audit. The agent reads that of a denial.
     #[arg(long)]
     reason: Option<String>,
 }

@@ -315,6 +315,7 @@ class Boundary(Case):
         with self.assertRaises(Blocked) as denied:
             refund("pay-1", 500)
         self.assertEqual((denied.exception.reason, ran), ("approval_denied", ["pay-1"]))
+        self.assertIn("was denied: enough", str(denied.exception), "the model reads why")
         self.assertEqual((self.umbra.approvals.get(id)).state, "used")
         with self.assertRaises(APIError):
             self.umbra.approvals.approve(id)

@@ -182,7 +182,8 @@ export function testAdapter(server: Server, adapter: string, runAgent: RunAgent,
       const id = paused.approvalId ?? "";
       if (answer === "deny") await umbra.approvals.deny(id, "no receipt");
       const { read, said } = await paused.resume();
-      assert.match(read[0] ?? "", answer === "deny" ? /not run/ : new RegExp(`A person must approve ${id}`));
+      const told = answer === "deny" ? /was denied: no receipt/ : new RegExp(`A person must approve ${id}`);
+      assert.match(read[0] ?? "", told);
       assert.equal(said, "done");
       assert.deepEqual(shop.ran, []);
     }

@@ -1685,7 +1685,7 @@ export interface components {
              * @example apr_0197a3c1d2e47f00a1b2c3d4e5f60718
              */
             id: string;
-            /** @description Note of that person. */
+            /** @description Note of that person; the agent reads that of a denial. */
             note?: string | null;
             /** @description Reason of the rule. */
             reason?: string | null;
@@ -1730,7 +1730,7 @@ export interface components {
         ApprovalRequest: {
             /** @description Decision about the call. */
             decision: components["schemas"]["ApprovalDecision"];
-            /** @description Reason, kept in the audit. */
+            /** @description Reason, kept in the audit and as the `note` of the approval. The agent reads that of a denial. */
             reason?: string | null;
         };
         /**

@@ -255,7 +255,7 @@ export class Umbra {
     approve: (approvalId: string, reason?: string, options: RequestOptions = {}): Promise<Approval> =>
       this.#answerApproval(approvalId, "approve", reason, options),
 
-    /** Denies the call. Needs the scope `admin`. */
+    /** Denies the call: the agent reads the reason. Needs the scope `admin`. */
     deny: (approvalId: string, reason?: string, options: RequestOptions = {}): Promise<Approval> =>
       this.#answerApproval(approvalId, "deny", reason, options),
 

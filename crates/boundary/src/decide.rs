@@ -37,13 +37,15 @@ pub struct BoundaryRules {
 
 /// Approval of exactly this call: agent, tool and arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Approval {
+pub struct Approval<'a> {
     /// Approval id.
     pub id: ApprovalId,
     /// State of the approval.
     pub state: ApprovalState,
     /// End of its validity.
     pub expires_at: Timestamp,
+    /// Note of the person who answered.
+    pub note: Option<&'a str>,
 }
 
 /// Context of a call: overrides, run, labels and approval.
@@ -64,7 +66,7 @@ pub struct DecisionContext<'a> {
     /// The session's ways to write that cannot be intercepted.
     pub uninterceptable: &'a [String],
     /// Approval of exactly this call.
-    pub approval: Option<Approval>,
+    pub approval: Option<Approval<'a>>,
     /// Fault of arguments that are too large; they are not validated any further.
     pub oversized: Option<&'a str>,
     /// Stale contracts as `tool@version`, each with the reason.
@@ -185,8 +187,9 @@ impl CallDecision {
                     self.explain.push(format!("approved: {id}"));
                     self.used = Some(id);
                 }
-                Some(Approval { id, state: ApprovalState::Denied, .. }) => {
-                    return self.block("approval_denied", format!("{id} was denied"));
+                Some(Approval { id, state: ApprovalState::Denied, note, .. }) => {
+                    let note = note.map(|note| format!(": {note}")).unwrap_or_default();
+                    return self.block("approval_denied", format!("{id} was denied{note}"));
                 }
                 _ => {
                     self.decision = Decision::Ask;

@@ -40,7 +40,7 @@ impl RowKey {
 
     /// MAC of an approval.
     pub fn of_approval(&self, row: &ApprovalRow) -> Hash {
-        let ApprovalRow { id, agent, tool, digest, rule, reason, state, asked_at, expires_at, mac: _ } = row;
+        let ApprovalRow { id, agent, tool, digest, rule, reason, state, asked_at, expires_at, note, mac: _ } = row;
         let fields = Fields::of("umbra-approval")
             .field(id.0.as_bytes())
             .field(agent.as_bytes())
@@ -48,12 +48,21 @@ impl RowKey {
             .field(digest);
         let fields =
             [rule, reason].iter().fold(fields, |fields, word| fields.optional(word.as_deref().map(str::as_bytes)));
-        self.keyed(fields.field(state.as_str().as_bytes()).field(&time(*asked_at)).field(&time(*expires_at)))
+        let fields = fields.field(state.as_str().as_bytes()).field(&time(*asked_at)).field(&time(*expires_at));
+        // Only a note adds a field: rows without one keep the MACs from before notes were covered.
+        self.keyed(match note {
+            Some(note) => fields.field(note.as_bytes()),
+            None => fields,
+        })
     }
 
-    /// True if a process with this key wrote the approval as it is.
-    pub fn is_authentic_approval(&self, row: &ApprovalRow) -> bool {
-        row.mac.as_ref().is_some_and(|mac| *mac == self.of_approval(row))
+    /// Returns the approval if a process with this key wrote it, without a note that its MAC does not cover.
+    pub fn authenticate_approval(&self, mut row: ApprovalRow) -> Option<ApprovalRow> {
+        let fits = |row: &ApprovalRow| row.mac.as_ref().is_some_and(|mac| *mac == self.of_approval(row));
+        if !fits(&row) {
+            row.note = None;
+        }
+        fits(&row).then_some(row)
     }
 
     /// MAC of a run. It leaves out the memory of the run's stubs, which lets no call run.

@@ -40,6 +40,8 @@ pub struct ApprovalRow {
     pub asked_at: Timestamp,
     /// Time at which the approval expires.
     pub expires_at: Timestamp,
+    /// Note of the person who answered, redacted. The agent reads that of a denial.
+    pub note: Option<String>,
     /// Keyed hash of all fields above; `None` in rows older than keyed hashes.
     pub mac: Option<HexBytes>,
 }

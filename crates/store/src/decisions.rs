@@ -47,7 +47,7 @@ macro_rules! approval_json {
     () => {
         "json_build_object('id', 'apr_' || replace(a.id::text, '-', ''), 'agent', a.agent, 'tool', a.tool,
              'digest', encode(a.digest, 'hex'), 'rule', a.rule, 'reason', a.reason, 'state', a.state,
-             'asked_at', a.asked_at, 'expires_at', a.expires_at, 'mac', encode(a.mac, 'hex'),
+             'asked_at', a.asked_at, 'expires_at', a.expires_at, 'note', a.note, 'mac', encode(a.mac, 'hex'),
              'ended', EXISTS (SELECT FROM audit e WHERE e.id = a.id))"
     };
 }

@@ -53,7 +53,7 @@ pub struct ApprovalItem {
     pub answered_at: Option<Timestamp>,
     /// Key of that person, where keys are required.
     pub answered_by: Option<String>,
-    /// Note of that person.
+    /// Note of that person; the agent reads that of a denial.
     pub note: Option<String>,
     /// The caller's id of the waiting call.
     pub call_id: Option<String>,
@@ -97,7 +97,6 @@ pub struct UnverifiedApproval {
     pub is_past: bool,
     answered_at: Option<Timestamp>,
     answered_by: Option<String>,
-    note: Option<String>,
     call_id: Option<String>,
     session: Option<String>,
     run: Option<String>,
@@ -117,7 +116,7 @@ macro_rules! stored_approval_json {
         concat!(
             approval_json!(),
             "::jsonb || jsonb_build_object('is_past', a.expires_at <= clock(), 'answered_at', a.answered_at,
-                 'answered_by', a.answered_by, 'note', a.note, 'call_id', d.call_id, 'session', d.session, 'run', d.run,
+                 'answered_by', a.answered_by, 'call_id', d.call_id, 'session', d.session, 'run', d.run,
                  'payload', p.body)"
         )
     };
@@ -137,8 +136,8 @@ pub struct ApprovalFilter {
 impl UnverifiedApproval {
     /// Returns the approval as the API shows it.
     pub fn item(self) -> ApprovalItem {
-        let Self { row, is_past, answered_at, answered_by, note, call_id, session, run, payload } = self;
-        let ApprovalRow { id, agent, tool, rule, reason, state, asked_at, expires_at, .. } = row;
+        let Self { row, is_past, answered_at, answered_by, call_id, session, run, payload } = self;
+        let ApprovalRow { id, agent, tool, rule, reason, state, asked_at, expires_at, note, .. } = row;
         let is_expired = is_past && matches!(state, ApprovalState::Pending | ApprovalState::Approved);
         let state = if is_expired { "expired" } else { state.as_str() };
         let payload: Option<Payload> = payload.and_then(|body| serde_json::from_str(&body).ok());
@@ -168,10 +167,8 @@ impl UnverifiedApproval {
 pub struct ApprovalChange<'c> {
     /// The row that the person saw.
     pub from: &'c ApprovalRow,
-    /// The same with another state and keyed hash.
+    /// The same with another state, note and keyed hash.
     pub to: &'c ApprovalRow,
-    /// The person's reason.
-    pub note: Option<&'c str>,
     /// The person's key.
     pub by: Option<String>,
     /// Message about the answer.
@@ -481,7 +478,7 @@ impl DecisionStore<'_> {
     /// # Errors
     /// The database does not answer: the approval may be answered all the same.
     pub async fn answer_approval(self, change: ApprovalChange<'_>, said: &NewAudit) -> Result<bool, StoreError> {
-        let ApprovalChange { from, to, note, by, message } = change;
+        let ApprovalChange { from, to, by, message } = change;
         let mut tx = begin(&self.0.control).await?;
         let changed = sqlx::query(
             "/* execution.approve */ UPDATE approval SET state = $2, note = $3, mac = $5, answered_at = clock(),
@@ -490,7 +487,7 @@ impl DecisionStore<'_> {
         )
         .bind(to.id.0)
         .bind(to.state.as_str())
-        .bind(note)
+        .bind(&to.note)
         .bind(from.mac.as_deref())
         .bind(to.mac.as_deref())
         .bind(by)

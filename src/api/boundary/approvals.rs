@@ -40,7 +40,7 @@ pub enum ApprovalDecision {
 pub struct ApprovalRequest {
     /// Decision about the call.
     pub decision: ApprovalDecision,
-    /// Reason, kept in the audit.
+    /// Reason, kept in the audit and as the `note` of the approval. The agent reads that of a denial.
     #[schema(max_length = 2000)]
     pub reason: Option<String>,
 }

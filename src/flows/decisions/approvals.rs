@@ -57,10 +57,11 @@ impl Boundary {
         }
         let is_wanted = |stored: &UnverifiedApproval| {
             let readings = ToolName::bare(stored.row.tool.as_str()).readings();
-            tools.is_none_or(|tools| !tools.restricting(&readings).is_empty()) && self.is_authentic(&stored.row)
+            tools.is_none_or(|tools| !tools.restricting(&readings).is_empty())
         };
         let stored = self.store.decisions().approvals(&filter).await?;
-        Ok(stored.into_iter().filter(is_wanted).take(limit).map(UnverifiedApproval::item).collect())
+        let authentic = stored.into_iter().filter(is_wanted).filter_map(|stored| self.authenticate(stored));
+        Ok(authentic.take(limit).map(UnverifiedApproval::item).collect())
     }
 
     /// Returns an approval; `None` if there is none of this id, or its row fails authentication.
@@ -69,15 +70,17 @@ impl Boundary {
     /// The database does not answer.
     pub async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalItem>, StoreError> {
         let stored = self.store.decisions().approval(id).await?;
-        Ok(stored.filter(|stored| self.is_authentic(&stored.row)).map(UnverifiedApproval::item))
+        Ok(stored.and_then(|stored| self.authenticate(stored)).map(UnverifiedApproval::item))
     }
 
-    fn is_authentic(&self, row: &ApprovalRow) -> bool {
-        let is_authentic = self.rows.is_authentic_approval(row);
-        if !is_authentic {
-            self.doubts.meet(UnauthenticRow::Approval(row.id.0));
-        }
-        is_authentic
+    fn authenticate(&self, mut stored: UnverifiedApproval) -> Option<UnverifiedApproval> {
+        let id = stored.row.id;
+        let Some(row) = self.rows.authenticate_approval(stored.row) else {
+            self.doubts.meet(UnauthenticRow::Approval(id.0));
+            return None;
+        };
+        stored.row = row;
+        Some(stored)
     }
 
     /// Approves or denies a call. Returns the approval as it is then, and whether this changed it; `None` if there is
@@ -94,11 +97,9 @@ impl Boundary {
         webhooks: &Endpoints,
     ) -> Result<Option<(ApprovalItem, bool)>, ApprovalError> {
         let Some(stored) = self.store.decisions().approval(id).await? else { return Ok(None) };
-        if !self.is_authentic(&stored.row) {
-            return Err(ApprovalError::Unauthentic);
-        }
+        let stored = self.authenticate(stored).ok_or(ApprovalError::Unauthentic)?;
         let row = stored.row.clone();
-        let note = note.map(clean);
+        let note = note.map(|note| clean(note).trim().to_owned()).filter(|note| !note.is_empty());
         let body = json!({"approval": id, "decision": if approve { "approve" } else { "deny" }, "note": note,
             "rule": row.rule, "asked_at": row.asked_at, "expires_at": row.expires_at, "by": by});
         let mut said = self.said(AuditKind::Approval, &body);
@@ -106,7 +107,7 @@ impl Boundary {
         // The digest of the agent's words is in the payload, so that it is erased with them.
         said.payload = Some(sealed(json!({"digest": row.digest}).to_string()));
         let state = if approve { ApprovalState::Approved } else { ApprovalState::Denied };
-        let mut to = ApprovalRow { state, ..row.clone() };
+        let mut to = ApprovalRow { state, note: note.clone(), ..row.clone() };
         to.mac = Some(self.rows.of_approval(&to).into());
         let mut told = shown(&stored.item());
         told["state"] = json!(state);
@@ -115,7 +116,7 @@ impl Boundary {
         let notice = notice(NoticeKind::ApprovalDecided, self.clock.now(), &row.agent, told);
         let message = webhooks.address(&notice, self.clock.new_id());
         let by = by.map(|key| key.to_string());
-        let change = ApprovalChange { from: &row, to: &to, note: note.as_deref(), by, message: message.as_ref() };
+        let change = ApprovalChange { from: &row, to: &to, by, message: message.as_ref() };
         let changed = self.store.decisions().answer_approval(change, &said).await?;
         Ok(self.store.decisions().approval(id).await?.map(|stored| (stored.item(), changed)))
     }

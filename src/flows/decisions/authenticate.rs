@@ -69,10 +69,11 @@ pub(super) fn authenticate_state(stored: StoredState, key: &RowKey, doubts: &Int
     }
     let parents = authenticate_parents(parents, key, doubts);
     let authenticate = |OpenApproval { row, ended }: OpenApproval| {
-        if ended || !key.is_authentic_approval(&row) {
-            doubts.meet(UnauthenticRow::Approval(row.id.0));
+        let id = row.id;
+        let Some(row) = key.authenticate_approval(row).filter(|_| !ended) else {
+            doubts.meet(UnauthenticRow::Approval(id.0));
             return None;
-        }
+        };
         Some((row.digest.clone(), row))
     };
     let approvals = approvals.into_iter().filter_map(authenticate).collect();

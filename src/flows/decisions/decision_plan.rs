@@ -431,6 +431,7 @@ impl<'b> DecisionPlan<'b> {
             state: ApprovalState::Pending,
             asked_at,
             expires_at,
+            note: None,
             mac: None,
         };
         approval.mac = Some(self.boundary.rows.of_approval(&approval).into());
@@ -484,8 +485,8 @@ pub(super) fn is_quiet(settings: &BoundarySettings, decided: &CallDecision, ques
     }
 }
 
-fn approval(row: &ApprovalRow) -> Approval {
-    Approval { id: row.id, state: row.state, expires_at: row.expires_at }
+fn approval(row: &ApprovalRow) -> Approval<'_> {
+    Approval { id: row.id, state: row.state, expires_at: row.expires_at, note: row.note.as_deref() }
 }
 
 /// Adds new labels, within bounds; returns those that were added.

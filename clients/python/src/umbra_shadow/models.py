@@ -65,7 +65,7 @@ class Approval(Model):
     id: str
     """Approval id."""
     note: str | None = None
-    """Note of that person."""
+    """Note of that person; the agent reads that of a denial."""
     reason: str | None = None
     """Reason of the rule."""
     rule: str | None = None
@@ -98,7 +98,7 @@ class ApprovalRequest(Model):
     decision: Literal["approve", "deny"] | str
     """Decision about the call."""
     reason: str | None = None
-    """Reason, kept in the audit."""
+    """Reason, kept in the audit and as the `note` of the approval. The agent reads that of a denial."""
 
 
 class BreakerReset(Model):

@@ -32,7 +32,7 @@ function approvalCard(one, { ask, act }) {
     facts(one.rule ? ["Rule", one.rule] : null, one.run ? ["Run", one.run] : null, one.session ? ["Session", one.session] : null,
       one.state === "pending" ? ["Expires", when(one.expires_at), left > 0 ? soft(` in ${seconds(left)}`) : null] : null,
       one.answered_at ? ["Answered", when(one.answered_at), one.answered_by ? soft(` by ${one.answered_by}`) : null] : null, one.note ? ["Note", h("span", { dir: "auto" }, one.note)] : null),
-    one.state === "pending" ? h("form", { class: "filter", onsubmit: say }, h("label", null, "Reason", h("input", { name: "reason", maxlength: 2000, size: 40, placeholder: "kept in the audit" })),
+    one.state === "pending" ? h("form", { class: "filter", onsubmit: say }, h("label", null, "Reason", h("input", { name: "reason", maxlength: 2000, size: 40, placeholder: "for the audit, and for the denied agent" })),
       h("button", { value: "approve", "aria-label": `Approve ${one.tool} of ${one.agent}` }, "Approve"), h("button", { value: "deny", class: "quiet", "aria-label": `Deny ${one.tool} of ${one.agent}` }, "Deny")) : null);
 }
 

@@ -329,7 +329,7 @@ class AsyncApprovals(_Resource):
         return await self._answer(approval_id, "approve", reason)
 
     async def deny(self, approval_id: str, reason: str | None = None) -> models.Approval:
-        """Denies a call. Needs a key of the scope ``admin``."""
+        """Denies a call: the agent reads the reason. Needs a key of the scope ``admin``."""
         return await self._answer(approval_id, "deny", reason)
 
     async def wait(self, approval_id: str, timeout: float | None = None) -> models.Approval:

@@ -330,7 +330,7 @@ class Approvals(_Resource):
         return self._answer(approval_id, "approve", reason)
 
     def deny(self, approval_id: str, reason: str | None = None) -> models.Approval:
-        """Denies a call. Needs a key of the scope ``admin``."""
+        """Denies a call: the agent reads the reason. Needs a key of the scope ``admin``."""
         return self._answer(approval_id, "deny", reason)
 
     def wait(self, approval_id: str, timeout: float | None = None) -> models.Approval:
