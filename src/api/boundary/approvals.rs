@@ -124,9 +124,30 @@ pub async fn post_approval(
     })?;
     match answered.ok_or_else(ApprovalId::unknown)? {
         (item, true) => Ok(Json(item)),
-        (item, false) => Err(Problem::conflict(format!(
-            "this approval is already {}: let the agent ask for a new decision",
-            if item.state == "used" { "used up" } else { item.state }
-        ))),
+        (item, false) => Err(Problem::conflict(unanswerable(&item))),
+    }
+}
+
+/// Describes why an approval takes no answer, and what can be done instead.
+fn unanswerable(item: &ApprovalItem) -> String {
+    let (agent, tool, expires_at) = (&item.agent, &item.tool, item.expires_at);
+    match item.state {
+        "approved" => format!(
+            "this approval is already approved, and an answer is final: the call may run once before {expires_at:.0}; \
+             to stop it, set {tool} or {agent} to shadow (PUT /v1/execution)"
+        ),
+        "denied" => format!(
+            "this approval is already denied, and an answer is final: {agent} cannot call {tool} with these arguments \
+             before {expires_at:.0}; after that, or with other arguments, let it call again, and answer the new \
+             approval"
+        ),
+        "used" => "this approval is already used up by a call: to allow another one, let the agent call again with a \
+                   new call_id, and answer the new approval"
+            .to_owned(),
+        "expired" => format!(
+            "this approval expired at {expires_at:.0}: let the agent make the same call again, and answer the new \
+             approval"
+        ),
+        _ => "this approval was changed at the same time: read it, and answer it again".to_owned(),
     }
 }

@@ -128,3 +128,34 @@ async fn agent_reads_the_reason_of_a_denial_as_a_person_wrote_it() {
     let refused = umbra.decide(&refund("m1", "mail.send")).await;
     assert_eq!(refused["detail"], format!("{} was denied", id.as_str().unwrap_or_default()), "{refused}");
 }
+
+#[tokio::test]
+async fn second_answer_is_told_the_state_and_what_can_be_done() {
+    let umbra = Umbra::with().tools(TOOLS).clock("2026-03-01T12:00:00Z").go().await;
+    let ask = async |call_id: &str, tool: &str| umbra.decide(&refund(call_id, tool)).await["approval"]["id"].clone();
+    let again = async |id: &Value, words: &[&str]| {
+        for decision in ["approve", "deny"] {
+            let answered = answer(&umbra, id, &json!({"decision": decision})).await;
+            let detail = answered.body["detail"].as_str().unwrap_or_default();
+            assert!(answered.status == 409 && words.iter().all(|word| detail.contains(word)), "{}", answered.text);
+        }
+    };
+    let approved = ask("a1", "stripe.refund").await;
+    assert_eq!(answer(&umbra, &approved, &json!({"decision": "approve"})).await.status, 200);
+    let stop = "set stripe.refund or billing to shadow (PUT /v1/execution)";
+    again(&approved, &["already approved", "may run once before 2026-03-01T13:00:00Z", stop]).await;
+    assert_eq!(umbra.decide(&refund("a1", "stripe.refund")).await["decision"], "execute");
+    again(&approved, &["already used up", "call again with a new call_id"]).await;
+    assert_ne!(ask("a2", "stripe.refund").await, approved);
+
+    let denied = ask("d1", "mail.send").await;
+    assert_eq!(answer(&umbra, &denied, &json!({"decision": "deny"})).await.status, 200);
+    let until = "billing cannot call mail.send with these arguments before 2026-03-01T13:00:00Z";
+    again(&denied, &["already denied", until, "after that, or with other arguments"]).await;
+    let expired = ask("e1", "stripe.payout").await;
+    umbra.schema.set_clock("2026-03-01T13:00:00Z").await;
+    again(&expired, &["expired at 2026-03-01T13:00:00Z", "make the same call again"]).await;
+    assert_ne!(ask("e1", "stripe.payout").await, expired);
+    let after = ask("d2", "mail.send").await;
+    assert!(after.is_string() && after != denied, "{after}");
+}
