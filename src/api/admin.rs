@@ -14,6 +14,7 @@ use super::{
     auth::Caller,
     body::{Media, expect_media},
     events::invalid,
+    params::Params,
     problem::Problem,
 };
 use crate::{
@@ -69,8 +70,9 @@ pub struct KeyList {
 /// Lists keys, never their secrets.
 #[utoipa::path(get, path = "/v1/admin/keys", tag = "admin",
     responses((status = 200, description = "The keys", body = KeyList)))]
-pub async fn list_keys(State(api): State<Api>, caller: Caller) -> Result<Json<KeyList>, Problem> {
+pub async fn list_keys(State(api): State<Api>, caller: Caller, params: Params) -> Result<Json<KeyList>, Problem> {
     caller.require(Scope::Admin)?;
+    params.finish()?;
     Ok(Json(KeyList { items: api.flows.store.keys().list().await? }))
 }
 

@@ -203,8 +203,9 @@ pub struct HookedHosts {
 /// Lists the coding agents whose hooks were heard of, with the calls that ran without a decision.
 #[utoipa::path(get, path = "/v1/hooks", tag = "boundary",
     responses((status = 200, description = "Hosts, agents and modes, the last seen first", body = HookedHosts)))]
-pub async fn list_hooks(State(api): State<Api>, caller: Caller) -> Result<Json<HookedHosts>, Problem> {
+pub async fn list_hooks(State(api): State<Api>, caller: Caller, params: Params) -> Result<Json<HookedHosts>, Problem> {
     caller.require(Scope::Read)?;
+    params.finish()?;
     let sessions = api.flows.store.hooks().list().await?.into_iter().filter(|session| caller.sees(&session.agent));
     let items = sessions.map(|session| HookedHost {
         host: session.host,

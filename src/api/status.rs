@@ -194,8 +194,9 @@ pub struct ShadowList {
 /// Lists the shadows in force.
 #[utoipa::path(get, path = "/v1/shadows", tag = "status",
     responses((status = 200, description = "The shadows", body = ShadowList)))]
-pub async fn list_shadows(State(api): State<Api>, caller: Caller) -> Result<Json<ShadowList>, Problem> {
+pub async fn list_shadows(State(api): State<Api>, caller: Caller, params: Params) -> Result<Json<ShadowList>, Problem> {
     caller.require(Scope::Read)?;
+    params.finish()?;
     let rules = api.flows.rules.load_full();
     let names: Vec<&str> = rules.shadows.iter().map(|armed| armed.shadow.name.as_str()).collect();
     let judged = api.flows.store.findings().judged_counts(&names).await?;

@@ -55,8 +55,13 @@ pub struct WebhookList {
 /// Lists the endpoints in force, with their outboxes.
 #[utoipa::path(get, path = "/v1/webhooks", tag = "admin",
     responses((status = 200, description = "The endpoints", body = WebhookList)))]
-pub async fn list_webhooks(State(api): State<Api>, caller: Caller) -> Result<Json<WebhookList>, Problem> {
+pub async fn list_webhooks(
+    State(api): State<Api>,
+    caller: Caller,
+    params: Params,
+) -> Result<Json<WebhookList>, Problem> {
     caller.require(Scope::Admin)?;
+    params.finish()?;
     let flows = &api.flows;
     let (backlogs, gone) = (flows.store.webhooks().backlogs().await?, flows.store.webhooks().gone_endpoints().await?);
     let view = |endpoint: &std::sync::Arc<crate::webhooks::Endpoint>| {

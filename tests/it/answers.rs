@@ -86,3 +86,15 @@ async fn wrong_method_trailing_slash_and_unneeded_key_get_the_remedy() {
     assert_eq!(answered.status, 401);
     assert!(answered.body["detail"].as_str().is_some_and(|detail| detail.contains("this server has no keys")));
 }
+
+#[tokio::test]
+async fn lists_without_parameters_refuse_any() {
+    let umbra = Umbra::with().go().await;
+    for path in ["execution", "contracts", "webhooks", "hooks", "shadows", "admin/keys"] {
+        assert_eq!(umbra.send(Method::GET, &format!("/v1/{path}"), &[], None).await.status, 200, "{path}");
+        let answered = umbra.send(Method::GET, &format!("/v1/{path}?agent=writer"), &[], None).await;
+        assert_eq!((answered.status.as_u16(), &answered.body["code"]), (400, &json!("bad_query")), "{path}");
+        let fault = &answered.body["errors"][0];
+        assert_eq!((&fault["pointer"], &fault["code"]), (&json!("?agent"), &json!("unknown")), "{}", answered.text);
+    }
+}

@@ -171,8 +171,13 @@ async fn views(api: &Api) -> Result<Vec<ContractView>, Problem> {
 /// Lists the contracts in force, with their promises and whether live results still fit them.
 #[utoipa::path(get, path = "/v1/contracts", tag = "boundary",
     responses((status = 200, description = "The contracts", body = ContractList)))]
-pub async fn list_contracts(State(api): State<Api>, caller: Caller) -> Result<Json<ContractList>, Problem> {
+pub async fn list_contracts(
+    State(api): State<Api>,
+    caller: Caller,
+    params: Params,
+) -> Result<Json<ContractList>, Problem> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
+    params.finish()?;
     Ok(Json(ContractList { items: views(&api).await? }))
 }
 

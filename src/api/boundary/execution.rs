@@ -86,8 +86,13 @@ pub struct OverrideChange {
 #[utoipa::path(get, path = "/v1/execution", tag = "boundary",
     responses((status = 200,
         description = "The overrides in force, and what calls do in this environment", body = ExecutionView)))]
-pub async fn get_execution(State(api): State<Api>, caller: Caller) -> Result<Json<ExecutionView>, Problem> {
+pub async fn get_execution(
+    State(api): State<Api>,
+    caller: Caller,
+    params: Params,
+) -> Result<Json<ExecutionView>, Problem> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
+    params.finish()?;
     let nobody = || Problem::internal("a parent where none was named");
     let effective = api.flows.boundary.effective(EffectiveQuery::default()).await?.ok_or_else(nobody)?;
     let overrides = api.flows.boundary.overrides().await?;
