@@ -85,7 +85,7 @@ pub fn expect_media(headers: &HeaderMap, readable: &[Media]) -> Result<Media, Pr
     known.copied().filter(|_| utf8).ok_or_else(|| {
         let names: Vec<&str> = readable.iter().map(|media| media.as_str()).collect();
         let names = names.join("` or `Content-Type: ");
-        Problem::unsupported_media_type(format!("Send the header `Content-Type: {names}` (in UTF-8)."))
+        Problem::unsupported_media_type(format!("Send a body with the header `Content-Type: {names}` (in UTF-8)."))
     })
 }
 
@@ -98,6 +98,9 @@ pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     // serde would take an array as the fields of a struct, in their order.
     if bytes.trim_ascii_start().first() == Some(&b'[') {
         return Err(bad().at("", "invalid", "expected an object, found an array"));
+    }
+    if bytes.trim_ascii().is_empty() {
+        return Err(bad().at("", "empty", "the body is empty: send a JSON object"));
     }
     let mut source = serde_json::Deserializer::from_slice(bytes);
     let value: T = serde_path_to_error::deserialize(&mut source).map_err(|fault| {

@@ -98,3 +98,28 @@ async fn lists_without_parameters_refuse_any() {
         assert_eq!((&fault["pointer"], &fault["code"]), (&json!("?agent"), &json!("unknown")), "{}", answered.text);
     }
 }
+
+#[tokio::test]
+async fn missing_body_or_content_type_gets_the_remedy() {
+    let umbra = Umbra::with().go().await;
+    for path in ["/v1/approvals/apr_0197a3c1d2e47f00a1b2c3d4e5f60718", "/v1/events", "/v1/decide", "/v1/sessions"] {
+        let untyped = umbra.send(Method::POST, path, &[], None).await;
+        assert_eq!(
+            (untyped.status.as_u16(), untyped.body["detail"].as_str().unwrap_or_default().split('`').nth(1)),
+            (415, Some("Content-Type: application/json")),
+            "{path}: {}",
+            untyped.text
+        );
+        assert!(untyped.text.contains("Send a body with the header"), "{path}: {}", untyped.text);
+        let empty = umbra.send(Method::POST, path, &JSON, Some(Vec::new())).await;
+        assert_eq!(
+            (empty.status.as_u16(), first_fault(&empty)),
+            (400, "the body is empty: send a JSON object"),
+            "{path}: {}",
+            empty.text
+        );
+    }
+    // These take no member, so nothing need be sent.
+    let reloaded = umbra.send(Method::POST, "/v1/admin/reload", &[], None).await;
+    assert_eq!(reloaded.status, 200, "{}", reloaded.text);
+}
