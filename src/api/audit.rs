@@ -1,7 +1,8 @@
-//! Log line and counter for each request that is refused for its sender.
+//! Log lines of requests that are answered with 4xx: those refused for their sender, which are counted as well, and
+//! those that would have changed something.
 //!
 //! A line names key and code by their public names. Neither the key itself nor text that the sender chose is logged. A
-//! 401 of a request without a key is left out.
+//! 401 of a request without a key is left out, and so is a 429: a flood of requests would be one of lines.
 
 use std::net::SocketAddr;
 
@@ -10,7 +11,7 @@ use axum::http::Method;
 use super::{front::RequestId, problem::Problem};
 use crate::telemetry::metric;
 
-/// Description of a refused request.
+/// Description of a request that a problem answers.
 #[derive(Debug)]
 pub(super) struct RefusedRequest<'a> {
     pub id: &'a RequestId,
@@ -23,19 +24,27 @@ pub(super) struct RefusedRequest<'a> {
     pub gave_key: bool,
 }
 
-/// Records a request that was refused for its sender: a 403, or a 401 of a request with a key.
+/// Records a request that was refused for its sender (a 403, or a 401 of a request with a key), and one that would have
+/// changed something and was answered with another 4xx.
 pub(super) fn request(problem: &Problem, asked: &RefusedRequest<'_>) {
-    let status = problem.status().as_u16();
-    if status != 403 && !(status == 401 && asked.gave_key) {
-        return;
-    }
-    metrics::counter!(metric::REFUSALS, "code" => problem.code()).increment(1);
-    let RefusedRequest { id, method, family, peer, .. } = asked;
+    let RefusedRequest { id, method, family, peer, gave_key } = asked;
+    let is_refusal = match problem.status().as_u16() {
+        403 => true,
+        401 if *gave_key => true,
+        401 | 429 => return,
+        400..500 if !method.is_safe() => false,
+        _ => return,
+    };
     let known = [Method::GET, Method::POST, Method::PATCH, Method::PUT, Method::DELETE, Method::OPTIONS, Method::HEAD];
     let method = if known.contains(method) { method.as_str() } else { "other" };
     let plain =
         family.len() <= 32 && family.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.'));
     let family = if plain { family } else { "other" };
+    if !is_refusal {
+        tracing::info!(request_id = %id, method, family, code = problem.code(), %peer, "a request was not carried out");
+        return;
+    }
+    metrics::counter!(metric::REFUSALS, "code" => problem.code()).increment(1);
     tracing::warn!(request_id = %id, method, family, code = problem.code(),
         key_id = problem.key().map(tracing::field::display), %peer,
         "a request was refused");

@@ -123,3 +123,18 @@ async fn missing_body_or_content_type_gets_the_remedy() {
     let reloaded = umbra.send(Method::POST, "/v1/admin/reload", &[], None).await;
     assert_eq!(reloaded.status, 200, "{}", reloaded.text);
 }
+
+#[tokio::test]
+async fn write_that_fails_is_logged_under_its_request_id() {
+    let umbra = Umbra::with().go().await;
+    let missing = format!("/v1/findings/fnd_{}", "0".repeat(32));
+    let body = Some(json!({"status": "hunter2-word"}).to_string().into_bytes());
+    let headers = |id| [JSON[0], ("x-request-id", id)];
+    assert_eq!(umbra.send(Method::PATCH, &missing, &headers("written-1"), body).await.status, 400);
+    assert_eq!(umbra.send(Method::GET, &missing, &headers("read-1"), None).await.status, 404);
+    let log = umbra.log();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("written-1")).collect();
+    let words = ["INFO", "PATCH", "/v1/findings", "bad_json"];
+    assert!(matches!(lines[..], [line] if words.iter().all(|word| line.contains(word))), "{log}");
+    assert!(!log.contains("read-1") && !log.contains("hunter2"), "{log}");
+}

@@ -59,7 +59,7 @@ fn family(path: &str) -> &str {
     path.match_indices('/').nth(2).and_then(|(end, _)| path.get(..end)).unwrap_or(path)
 }
 
-/// Layer that puts the id on request, answer and problem, and logs internal faults and refused callers.
+/// Layer that puts the id on request, answer and problem, and logs internal faults and refused requests.
 pub(super) async fn assign_request_id(
     State(clock): State<Clock>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
