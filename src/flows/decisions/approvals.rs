@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{Boundary, clean, decision_plan::sealed, integrity_alarms::UnauthenticRow};
-use crate::webhooks::Endpoints;
+use crate::{
+    flows::rounds::{FailureLog, pause},
+    webhooks::Endpoints,
+};
 use umbra_domain::{
     ApprovalId, ApprovalRow, ApprovalState, KeyId, ToolName,
     audit::AuditKind,
@@ -122,20 +125,14 @@ impl Boundary {
 
     /// Sends messages about new approvals until `stop`, if they have receivers.
     pub async fn tell_of_approvals_until(self, webhooks: Arc<ArcSwap<Endpoints>>, stop: CancellationToken) {
-        let mut failing = false;
+        let mut log = FailureLog::new(
+            "requests for approval cannot be delivered",
+            "requests for approval are delivered again",
+        );
         loop {
-            let told = self.tell_of_approvals(&webhooks.load_full()).await;
-            match &told {
-                Ok(()) if failing => tracing::info!("requests for approval are delivered again"),
-                Err(error) if !failing => {
-                    tracing::warn!(%error, "requests for approval cannot be delivered; trying again");
-                }
-                _ => {}
-            }
-            failing = told.is_err();
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(BETWEEN_LOOKS) => {}
+            log.note(&self.tell_of_approvals(&webhooks.load_full()).await);
+            if !pause(&stop, BETWEEN_LOOKS).await {
+                return;
             }
         }
     }

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     briefing::{Briefing, BriefingFacts, Period, compose, latest_day, latest_week},
-    flows::{followers::Followers, serialise::to_json},
+    flows::{followers::Followers, rounds::pause, serialise::to_json},
 };
 use umbra_domain::notice::{Notice, NoticeKind};
 use umbra_store::StoreError;
@@ -82,7 +82,7 @@ impl Followers {
                 Ok(filed) => done = filed,
                 Err(error) => tracing::warn!(%error, "a briefing could not be stored; trying again"),
             }
-            if stop.run_until_cancelled(tokio::time::sleep(BETWEEN_LOOKS)).await.is_none() {
+            if !pause(&stop, BETWEEN_LOOKS).await {
                 return;
             }
         }

@@ -19,6 +19,7 @@ use crate::flows::{
     decisions::Boundary,
     events::{AcceptError, Origin},
     otel::Otel,
+    rounds::pause,
     sessions::Sidecar,
 };
 use umbra_config::settings::SidecarHooks;
@@ -220,9 +221,8 @@ impl Hooks {
     /// Files calls of sessions that have died, until `stop`: their results do not come.
     pub async fn file_stale_calls_until(self, stop: CancellationToken) {
         loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(BETWEEN_SWEEPS) => {}
+            if !pause(&stop, BETWEEN_SWEEPS).await {
+                return;
             }
             let stale = self.store.hooks().take_stale(STALE_AFTER, SWEPT).await.unwrap_or_default();
             for (_, open) in stale {

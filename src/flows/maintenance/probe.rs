@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
-use crate::flows::{active_configuration::ActiveConfiguration, maintenance::Maintenance};
+use crate::flows::{active_configuration::ActiveConfiguration, maintenance::Maintenance, rounds::pause};
 use umbra_domain::{ModelSpec, NanoUsd};
 use umbra_llm::{Charge, ProviderState, Readiness, Request};
 
@@ -55,7 +55,7 @@ impl Maintenance {
                 }
                 probed.insert(spec.alias.clone(), (spec, Instant::now()));
             }
-            if stop.run_until_cancelled(tokio::time::sleep(BETWEEN_LOOKS)).await.is_none() {
+            if !pause(&stop, BETWEEN_LOOKS).await {
                 return;
             }
         }

@@ -17,7 +17,7 @@ use super::{
     workspace::SessionFiles,
 };
 use crate::{
-    flows::serialise::to_json,
+    flows::{rounds::pause, serialise::to_json},
     ingest::{AttachRequest, ToolDefinition},
 };
 use umbra_domain::{PatternOutcome, Session, SessionId, SessionState, StepKind};
@@ -441,9 +441,8 @@ impl Sidecar {
     /// Closes sessions whose end was requested and not stored, and idle sessions, until `stop`.
     pub async fn close_idle_until(self, stop: CancellationToken) {
         loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(BETWEEN_LOOKS) => {}
+            if !pause(&stop, BETWEEN_LOOKS).await {
+                return;
             }
             for (id, outcome) in self.ends.waiting() {
                 let patience = self.patience(Instant::now(), None).at_least(TO_ATTACH);

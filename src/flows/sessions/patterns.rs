@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
 use super::{Sidecar, cleaned, request_deadline::RequestDeadline};
-use crate::flows::serialise::to_json;
+use crate::flows::{rounds::pause, serialise::to_json};
 use umbra_domain::{
     Assessment, NewPattern, Objective, Pattern, PatternId, PatternOutcome, PatternSource, ReviewId, Session, ToolName,
 };
@@ -328,9 +328,8 @@ impl Sidecar {
                     "patterns stored by other processes are not read yet; the next round tries again"
                 );
             }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(BETWEEN_LOOKS) => {}
+            if !pause(&stop, BETWEEN_LOOKS).await {
+                return;
             }
         }
     }
