@@ -279,7 +279,7 @@ impl EventSpool {
             if !full {
                 self.note(Some(error));
             }
-            news().for_each(|pending| self.forget(pending.id, pending.key.as_ref().map(|key| key.key.as_slice())));
+            news().for_each(|pending| self.forget(pending));
             let is_lost = |fate: &SpoolFate| match fate {
                 SpoolFate::Spooled => true,
                 SpoolFate::Repeat(first) => !self.holds(*first),
@@ -321,11 +321,11 @@ impl EventSpool {
     }
 
     /// Removes an event from the index.
-    pub(super) fn forget(&self, id: EventId, key: Option<&[u8]>) {
+    pub(super) fn forget(&self, pending: &Pending) {
         let mut waiting = self.waiting();
-        waiting.ids.remove(&id);
-        if let Some(key) = key {
-            waiting.keys.remove(key);
+        waiting.ids.remove(&pending.id);
+        if let Some(key) = &pending.key {
+            waiting.keys.remove(key.key.as_slice());
         }
     }
 

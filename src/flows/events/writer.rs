@@ -141,7 +141,7 @@ impl Commit for Writer {
         if in_order && !self.spool.has_caught_up().await {
             return Err(StoreError::not_tried());
         }
-        self.flusher.flush(&batch.iter().collect::<Vec<_>>()).await
+        self.flusher.flush(&batch.iter().collect::<Vec<_>>(), true).await
     }
 
     async fn answer(&mut self, batch: Vec<Pending>, flushed: Flushed) {
