@@ -33,7 +33,7 @@ const TOLERANCE: Duration = Duration::from_millis(200);
 
 /// Reason why the database gives no answer.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct NoDatabaseReason {
+pub(in crate::flows) struct NoDatabaseReason {
     /// Reason as a code.
     pub reason: &'static str,
     /// Reason in words.

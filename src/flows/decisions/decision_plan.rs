@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::{
     Boundary, BoundarySettings, DecideError, Question,
     authenticate::{AuthenticatedRun, DecisionState},
-    clean, outcome,
+    bare_audit_row, clean, outcome,
     overrides::to_microsecond,
     redacted,
     writer::DecisionRequest,
@@ -30,7 +30,7 @@ use umbra_boundary::{
 };
 use umbra_config::settings::AuditedReads;
 use umbra_domain::{
-    ApprovalId, ApprovalRow, ApprovalState, Call, DecisionId, Effect, Execution, HexBytes, RunRow,
+    ApprovalId, ApprovalRow, ApprovalState, Call, Effect, Execution, HexBytes, RunRow,
     audit::{AuditKind, AuditPayload, DecisionEffects, SessionLabels},
 };
 use umbra_store::{
@@ -40,24 +40,6 @@ use umbra_store::{
         SessionRow, StoredRun,
     },
 };
-
-/// A decision that was not delivered, since its caller had gone.
-#[derive(Debug, Clone)]
-pub(super) struct Undelivered {
-    pub question: std::sync::Arc<QuestionNames>,
-    pub decision: Decision,
-    pub id: DecisionId,
-}
-
-/// Names of the call that an undelivered decision is about.
-#[derive(Debug)]
-pub(super) struct QuestionNames {
-    pub agent: String,
-    pub session: Option<String>,
-    pub run: Option<String>,
-    pub call_id: String,
-    pub tool: Option<String>,
-}
 
 /// Answer to a waiting caller; its audit row, if it has one, counts from 1.
 pub(in crate::flows) enum DecisionOutcome {
@@ -237,22 +219,6 @@ impl<'b> DecisionPlan<'b> {
         }
     }
 
-    /// Records that a decision was not delivered.
-    pub fn note_undelivered(&mut self, Undelivered { question, decision, id }: &Undelivered) {
-        let body = json!({"status": "undelivered", "decision": decision, "decision_id": id});
-        self.append_audit(NewAudit {
-            id: self.boundary.clock.new_id(),
-            kind: AuditKind::Outcome,
-            agent: Some(question.agent.clone()),
-            session: question.session.clone(),
-            run: question.run.clone(),
-            call_id: Some(question.call_id.clone()),
-            tool: question.tool.clone(),
-            body: body.to_string(),
-            payload: None,
-        });
-    }
-
     /// Returns the state, and all rows to store.
     ///
     /// # Errors
@@ -281,7 +247,7 @@ impl<'b> DecisionPlan<'b> {
         Ok((self.state, self.rows))
     }
 
-    fn append_audit(&mut self, row: NewAudit) -> usize {
+    pub fn append_audit(&mut self, row: NewAudit) -> usize {
         self.rows.audit.push(row);
         self.rows.audit.len()
     }
@@ -445,15 +411,13 @@ impl<'b> DecisionPlan<'b> {
 /// Builds a row of the audit about a call.
 pub(super) fn audit_row(call: &Call, id: Uuid, kind: AuditKind, body: &Value, payload: Option<&Value>) -> NewAudit {
     NewAudit {
-        id,
-        kind,
         agent: Some(call.agent.clone()),
         session: call.session.clone(),
         run: call.run.clone(),
         call_id: Some(call.call_id.clone()),
         tool: Some(call.tool.to_string()),
-        body: body.to_string(),
         payload: payload.map(kept),
+        ..bare_audit_row(id, kind, body.to_string())
     }
 }
 

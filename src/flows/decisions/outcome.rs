@@ -65,8 +65,8 @@ impl Boundary {
         said.extend(error.clone().map(|error| ("error".to_owned(), json!(error))));
         let body = json!([said, duration_ms]).to_string();
         let report = OutcomeReport {
-            agent: self.name(agent),
-            call_id: self.name(call_id),
+            agent: self.name_of(agent),
+            call_id: self.name_of(call_id),
             body: self.installation.hash("outcome", &[body.as_bytes()]),
             public: json!({"status": status.as_str(), "duration_ms": duration_ms}),
             payload: json!({"outcome": redacted(&Value::Object(said))}),
@@ -104,15 +104,13 @@ impl OutcomeReport {
     /// Builds the row in the audit.
     pub fn audit(&self, known: Option<&KnownCall>, body: &Value, boundary: &Boundary) -> NewAudit {
         NewAudit {
-            id: boundary.clock.new_id(),
-            kind: AuditKind::Outcome,
             agent: Some(self.agent.clone()),
             session: known.and_then(|known| known.session.clone()),
             run: known.and_then(|known| known.run.clone()),
             call_id: Some(self.call_id.clone()),
             tool: known.and_then(|known| known.tool.clone()),
-            body: body.to_string(),
             payload: Some(kept(&self.payload)),
+            ..boundary.said(AuditKind::Outcome, body)
         }
     }
 

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Boundary, LastState, clean};
+use super::{Boundary, LastState, bare_audit_row, clean};
 use umbra_boundary::execution::{is_of_agent, is_of_tool};
 use umbra_domain::{
     Execution, KeyId, Override, OverrideId, OverrideScope, ToolContract, ToolName, audit::AuditKind, nearest::nearest,
@@ -164,16 +164,6 @@ impl Boundary {
 
     /// Builds a row of the audit about no call.
     pub(super) fn said(&self, kind: AuditKind, body: &serde_json::Value) -> NewAudit {
-        NewAudit {
-            id: self.clock.new_id(),
-            kind,
-            agent: None,
-            session: None,
-            run: None,
-            call_id: None,
-            tool: None,
-            body: body.to_string(),
-            payload: None,
-        }
+        bare_audit_row(self.clock.new_id(), kind, body.to_string())
     }
 }

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use serde_json::json;
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
@@ -19,7 +20,8 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Boundary, DecideError, LastState, Question,
     authenticate::{authenticate_runs, authenticate_state},
-    decision_plan::{DecisionOutcome, DecisionPlan, QuestionNames, Undelivered, decision_keys, default_runs, to_infer},
+    decide_offline::NoDatabaseReason,
+    decision_plan::{DecisionOutcome, DecisionPlan, audit_row, decision_keys, default_runs, to_infer},
     outcome::{OutcomeReport, ReportError, Reported},
 };
 use crate::{
@@ -27,13 +29,12 @@ use crate::{
     telemetry::metric,
 };
 use umbra_boundary::{answer::Answer, decide::Decision, drift::contract, stub::RecordedResult};
+use umbra_domain::audit::AuditKind;
 use umbra_store::{
     StoreError,
-    decisions::{Named, RecordedCall},
+    decisions::{Named, NewAudit, RecordedCall},
 };
 
-/// Longest time that a batch may take, so that a slow database does not hold the writer.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// Most undelivered decisions that are remembered while the database is away.
 const MOST_UNDELIVERED: usize = 10_000;
 
@@ -42,13 +43,19 @@ const MOST_UNDELIVERED: usize = 10_000;
 pub(in crate::flows) enum Unanswered {
     /// No decision is possible on the question itself.
     Asked(DecideError),
-    /// The database did not answer.
-    Away,
-    /// The database refuses the rows.
-    Refused,
-    /// A stored row cannot be read, or a new one cannot be written.
-    Inconsistent,
+    /// The decision was not stored.
+    Closed(NoDatabaseReason),
 }
+
+impl Unanswered {
+    /// The writer could not store the decision, for the reason in `words`.
+    pub(super) fn away(words: &'static str) -> Self {
+        Self::Closed(NoDatabaseReason { reason: "unavailable", words, handed: true })
+    }
+}
+
+/// Reason to decide without a database that does not answer.
+const AWAY: &str = "the database does not answer";
 
 /// A caller that waits.
 pub(in crate::flows) enum DecisionRequest {
@@ -77,7 +84,8 @@ pub struct DecisionWriter {
     waiting: mpsc::Receiver<DecisionRequest>,
     /// Calls of the batch that is being gathered, by agent and id.
     keys: HashSet<Named>,
-    undelivered: Vec<Undelivered>,
+    /// Audit rows of decisions that were not delivered, since their callers had gone.
+    undelivered: Vec<NewAudit>,
 }
 
 impl Commit for DecisionWriter {
@@ -87,20 +95,11 @@ impl Commit for DecisionWriter {
     const METRICS: (&'static str, &'static str) = (metric::DECISION_FLUSHES, metric::DECISION_FLUSH_SECONDS);
     const TRIES: (u32, Duration) = (3, Duration::from_millis(20));
 
-    fn deadline(&self, _batch: &[DecisionRequest]) -> Instant {
-        Instant::now() + PATIENCE
-    }
-
     async fn flush(&mut self, batch: &[DecisionRequest]) -> Result<Self::Stored, StoreError> {
         if batch.is_empty() && self.undelivered.is_empty() {
             return Ok((Vec::new(), 0));
         }
         self.transact(batch).await
-    }
-
-    /// Returns `None`: the next attempt finds the stored answers.
-    async fn look_up(&mut self, _batch: &[DecisionRequest], _error: &StoreError) -> Option<Self::Stored> {
-        None
     }
 
     fn may_retry(&self, batch: &[DecisionRequest], error: &StoreError) -> bool {
@@ -128,7 +127,9 @@ impl Commit for DecisionWriter {
                     let id = decided.decision_id;
                     let takes = matches!(decision, Decision::Execute | Decision::Stub);
                     if answer.send(Ok(decided)).is_err() && takes && self.undelivered.len() < MOST_UNDELIVERED {
-                        self.undelivered.push(Undelivered { question: names(&question), decision, id });
+                        let body = json!({"status": "undelivered", "decision": decision, "decision_id": id});
+                        let row = audit_row(&question.call, id.0, AuditKind::Outcome, &body, None);
+                        self.undelivered.push(row);
                     }
                 }
                 (DecisionRequest::Decide(_, answer), DecisionOutcome::Refused(error)) => {
@@ -142,7 +143,7 @@ impl Commit for DecisionWriter {
                     drop(answer.send(Err(error)));
                 }
                 // Fates come in the order of the batch, so these pairs do not occur.
-                (DecisionRequest::Decide(_, answer), _) => drop(answer.send(Err(Unanswered::Away))),
+                (DecisionRequest::Decide(_, answer), _) => drop(answer.send(Err(Unanswered::away(AWAY)))),
                 (DecisionRequest::Outcome(_, answer), _) => drop(answer.send(Err(ReportError::Unavailable))),
             }
         }
@@ -156,14 +157,14 @@ impl Commit for DecisionWriter {
         );
         let refuses = !error.is_transient() && !error.is_inconsistent();
         self.boundary.doubts.refused(refuses && !error.is_value());
+        let words = match error {
+            _ if error.is_inconsistent() => "a row of this call cannot be read or written (the log says why)",
+            _ if refuses => "the database refuses to store the decision (the log says why)",
+            _ => AWAY,
+        };
         for waiting in batch {
-            let why = || match error {
-                _ if error.is_inconsistent() => Unanswered::Inconsistent,
-                _ if refuses => Unanswered::Refused,
-                _ => Unanswered::Away,
-            };
             match waiting {
-                DecisionRequest::Decide(_, answer) => drop(answer.send(Err(why()))),
+                DecisionRequest::Decide(_, answer) => drop(answer.send(Err(Unanswered::away(words)))),
                 DecisionRequest::Outcome(_, answer) => drop(answer.send(Err(ReportError::Unavailable))),
             }
         }
@@ -229,7 +230,9 @@ impl DecisionWriter {
             if DecisionRequest::is_gone(waiting) { Ok(DecisionOutcome::Gone) } else { plan.decide_next(waiting) }
         };
         let fates = batch.iter().map(take).collect::<Result<_, _>>()?;
-        self.undelivered.iter().for_each(|one| plan.note_undelivered(one));
+        for row in &self.undelivered {
+            plan.append_audit(NewAudit { id: self.boundary.clock.new_id(), ..row.clone() });
+        }
         let (state, rows) = plan.finish()?;
         let base = if rows.is_empty() {
             deciding.abandon().await?;
@@ -258,17 +261,6 @@ fn recorded(calls: Vec<RecordedCall>) -> HashMap<Named, Vec<RecordedResult>> {
         by_name.entry(name).or_default().extend(contract::recorded(&decision, &outcome, number));
     }
     by_name
-}
-
-fn names(question: &Question) -> Arc<QuestionNames> {
-    let call = &question.call;
-    Arc::new(QuestionNames {
-        agent: call.agent.clone(),
-        session: call.session.clone(),
-        run: call.run.clone(),
-        call_id: call.call_id.clone(),
-        tool: Some(call.tool.to_string()),
-    })
 }
 
 /// True if another process stored the same run or call first, or used the same approval; the next attempt reads it.

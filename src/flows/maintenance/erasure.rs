@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::{
     findings::{ArtifactError, ErasedFiles, ErasureTarget, Places, erase_files},
     flows::{
+        decisions::bare_audit_row,
         events::spool::erased,
         serialise::to_json,
         sessions::workspace::{FilesError, remove_gone},
@@ -194,16 +195,10 @@ async fn audit_lines(dir: PathBuf, whose: &ErasureScope, count_only: bool) -> io
 
 /// Builds the audit row of an erasure. The row names the erased rows, not their content.
 fn erasure(agent: &str, gone: &[(i64, Vec<u8>)]) -> Result<NewAudit, StoreError> {
+    let body = to_json("audit.body", &ErasedPayloads::of(gone))?;
     Ok(NewAudit {
-        id: Clock::system().new_id(),
-        kind: AuditKind::Erasure,
         agent: Some(agent.to_owned()),
-        session: None,
-        run: None,
-        call_id: None,
-        tool: None,
-        body: to_json("audit.body", &ErasedPayloads::of(gone))?,
-        payload: None,
+        ..bare_audit_row(Clock::system().new_id(), AuditKind::Erasure, body)
     })
 }
 
