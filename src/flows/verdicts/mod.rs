@@ -10,7 +10,7 @@ pub use self::wait::Waiters;
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::flows::{
     active_configuration::RulesInForce,
@@ -59,7 +59,9 @@ impl Verdicts {
             let told = waiting.listen();
             let (item, left) = self.current_verdict(event).await?;
             match left {
-                Some(left) if Instant::now() < until => told.until(until.min(Instant::now() + left)).await,
+                Some(left) if Instant::now() < until => {
+                    drop(timeout_at(until.min(Instant::now() + left), told).await);
+                }
                 _ => return Ok(item),
             }
         }
@@ -84,7 +86,7 @@ impl Verdicts {
             if !open || Instant::now() >= until {
                 return Ok(review);
             }
-            told.until(until).await;
+            drop(timeout_at(until, told).await);
         }
     }
 

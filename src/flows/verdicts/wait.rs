@@ -7,10 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::{
-    sync::{Notify, futures::Notified, watch},
-    time::{Instant, timeout_at},
-};
+use tokio::sync::{Notify, futures::Notified, watch};
 
 use crate::flows::verdicts::Verdicts;
 use umbra_domain::EventId;
@@ -70,20 +67,10 @@ pub(in crate::flows) struct WaitingRequest<'a> {
 
 impl WaitingRequest<'_> {
     /// Listens from now on. Call it before looking, so that no news between the look and the wait is missed.
-    pub(in crate::flows) fn listen(&self) -> WakeUp<'_> {
+    pub(in crate::flows) fn listen(&self) -> Pin<Box<Notified<'_>>> {
         let mut told = Box::pin(self.notify.notified());
         told.as_mut().enable();
-        WakeUp(told)
-    }
-}
-
-/// A notification to come.
-pub(in crate::flows) struct WakeUp<'a>(Pin<Box<Notified<'a>>>);
-
-impl WakeUp<'_> {
-    /// Waits for the notification, until a moment at most.
-    pub(in crate::flows) async fn until(self, moment: Instant) {
-        drop(timeout_at(moment, self.0).await);
+        told
     }
 }
 
