@@ -125,10 +125,8 @@ impl Boundary {
 
     /// Sends messages about new approvals until `stop`, if they have receivers.
     pub async fn tell_of_approvals_until(self, webhooks: Arc<ArcSwap<Endpoints>>, stop: CancellationToken) {
-        let mut log = FailureLog::new(
-            "requests for approval cannot be delivered",
-            "requests for approval are delivered again",
-        );
+        let mut log =
+            FailureLog::new("requests for approval cannot be delivered", "requests for approval are delivered again");
         loop {
             log.note(&self.tell_of_approvals(&webhooks.load_full()).await);
             if !pause(&stop, BETWEEN_LOOKS).await {

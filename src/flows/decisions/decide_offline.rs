@@ -110,7 +110,7 @@ impl Boundary {
     /// Returns the decision by the state that this process saw last, and true if calls are known to be live.
     fn as_last_seen(&self, question: &Question) -> (CallDecision, bool) {
         let call = &question.call;
-        let seen = self.last_seen();
+        let seen = self.seen.lock();
         let run = call.run.as_ref().map(|run| (call.agent.clone(), run.clone()));
         let run_was_live = call.default_run || run.is_none_or(|run| seen.runs.get(&run) == Some(&Execution::Live));
         // The parent's present execution is unknown.

@@ -19,15 +19,11 @@ mod runs;
 mod spool;
 mod writer;
 
-use std::{
-    collections::HashMap,
-    path::PathBuf,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{
     sync::{mpsc, oneshot},
@@ -272,7 +268,10 @@ impl Boundary {
             *name = name.take().map(|name| clean(&name));
         }
         // An invalid trace context is ignored, as the standard demands, and not kept.
-        call.traceparent = call.traceparent.take().filter(|text| text.len() == TRACE_CONTEXT_BYTES && TraceParent::parse(text).is_some());
+        call.traceparent = call
+            .traceparent
+            .take()
+            .filter(|text| text.len() == TRACE_CONTEXT_BYTES && TraceParent::parse(text).is_some());
         call.modes.iter_mut().chain(&mut call.uninterceptable).for_each(|name| *name = clean(name));
         if call.run.is_none() {
             (call.run, call.default_run) = (call.session.clone(), call.session.is_some());
@@ -300,11 +299,6 @@ impl Boundary {
             digest,
             oversized,
         }
-    }
-
-    /// Locks the state that this process saw last.
-    fn last_seen(&self) -> std::sync::MutexGuard<'_, LastKnownState> {
-        self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

@@ -132,7 +132,7 @@ impl Boundary {
     /// Remembers a change, so that calls are decided by it if the database goes away before the next decision.
     async fn remember(&self, scope: OverrideScope, value: &str, one: Option<&Override>) {
         let read = Instant::now();
-        if let Some(state) = &mut self.last_seen().state {
+        if let Some(state) = &mut self.seen.lock().state {
             state.overrides.retain(|known| known.scope != scope || known.value != value);
             state.overrides.extend(one.cloned());
             // A decision under way may have read the earlier state, which must not replace this one.
@@ -141,7 +141,7 @@ impl Boundary {
         }
         // If this process has seen no state yet, it reads all of it.
         if let (Ok(now), Ok(overrides)) = (self.store.now().await, self.overrides().await) {
-            self.last_seen().saw(LastState { overrides, now, read });
+            self.seen.lock().saw(LastState { overrides, now, read });
         }
     }
 

@@ -157,7 +157,7 @@ impl Boundary {
         let said: Vec<NewAudit> = runs.iter().map(said).collect();
         self.store.decisions().end_runs(&runs, &said).await?;
         for run in &runs {
-            self.last_seen().runs.remove(run);
+            self.seen.lock().runs.remove(run);
         }
         Ok(runs.into_iter().map(|(agent, run)| RunName { agent, run }).collect())
     }

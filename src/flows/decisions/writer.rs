@@ -122,7 +122,7 @@ impl Commit for DecisionWriter {
                     self.boundary.lately.note(decision, decided.effect, decided.execution, now);
                     if let Some(run) = question.call.run.clone().filter(|_| !question.call.default_run) {
                         let run = (question.call.agent.clone(), run);
-                        self.boundary.last_seen().remember(run, decided.execution);
+                        self.boundary.seen.lock().remember(run, decided.execution);
                     }
                     let id = decided.decision_id;
                     let takes = matches!(decision, Decision::Execute | Decision::Stub);
@@ -240,7 +240,7 @@ impl DecisionWriter {
         } else {
             deciding.write(&rows).await?
         };
-        self.boundary.last_seen().saw(LastState { overrides: state.overrides, now: state.now, read });
+        self.boundary.seen.lock().saw(LastState { overrides: state.overrides, now: state.now, read });
         Ok((fates, base))
     }
 }

@@ -92,7 +92,8 @@ impl Flusher {
             _ => Vec::new(),
         }
         .into_iter();
-        let lookup = |pending: &&Pending| pending.key.as_ref().and_then(|_| key_fates.next()).unwrap_or(KeyLookup::Fresh);
+        let lookup =
+            |pending: &&Pending| pending.key.as_ref().and_then(|_| key_fates.next()).unwrap_or(KeyLookup::Fresh);
         let known: Vec<KeyLookup> = batch.iter().map(lookup).collect();
         let fresh = batch.iter().zip(&known).filter(|(_, fate)| **fate == KeyLookup::Fresh);
         let fresh: Vec<&Pending> = fresh.map(|(pending, _)| *pending).collect();

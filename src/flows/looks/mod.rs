@@ -63,10 +63,8 @@ pub struct LookSettings {
 impl Looks {
     /// Runs checks on events until `stop`.
     pub async fn look_until(self, stop: CancellationToken) {
-        let mut log = FailureLog::new(
-            "the built-in checks cannot examine events",
-            "the built-in checks examine events again",
-        );
+        let mut log =
+            FailureLog::new("the built-in checks cannot examine events", "the built-in checks examine events again");
         // Registered at 0, since a counter that appears with its first increment has no rate.
         metrics::counter!(metric::LOOKS).increment(0);
         metrics::counter!(metric::CHECK_BACKLOG_SHED).increment(0);

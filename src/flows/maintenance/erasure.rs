@@ -196,10 +196,7 @@ async fn audit_lines(dir: PathBuf, whose: &ErasureScope, count_only: bool) -> io
 /// Builds the audit row of an erasure. The row names the erased rows, not their content.
 fn erasure(agent: &str, gone: &[(i64, Vec<u8>)]) -> Result<NewAudit, StoreError> {
     let body = to_json("audit.body", &ErasedPayloads::of(gone))?;
-    Ok(NewAudit {
-        agent: Some(agent.to_owned()),
-        ..bare_audit_row(Clock::system().new_id(), AuditKind::Erasure, body)
-    })
+    Ok(NewAudit { agent: Some(agent.to_owned()), ..bare_audit_row(Clock::system().new_id(), AuditKind::Erasure, body) })
 }
 
 /// Selects the files to erase: those that name the agent or the task, and those of reviews of their events.

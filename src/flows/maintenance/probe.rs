@@ -63,7 +63,7 @@ impl Maintenance {
 
     /// Returns the probes since the start.
     pub fn probes(&self) -> ProbeStatus {
-        *self.probes.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        *self.probes.lock()
     }
 
     /// Returns a fault of a model in use that an operator has to correct: its provider refuses the key or the request,
@@ -98,7 +98,7 @@ impl Maintenance {
             Err(failure) if failure.charge == Charge::None => NanoUsd::ZERO,
             Err(_) => worst(),
         };
-        let mut probes = self.probes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut probes = self.probes.lock();
         *probes = probes.with(ProbeStatus { calls: 1, usd: spent.usd() });
         if let Err(failure) = answer {
             let why = umbra_checks::redact(&failure.message).as_str().to_owned();

@@ -208,7 +208,7 @@ impl Otel {
         if count.withheld <= 0 {
             return;
         }
-        let mut told = self.0.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut told = self.0.told.lock();
         let key = format!("{}/{}", count.service, count.scope);
         if told.get(&key).is_some_and(|told| told.elapsed() < QUIET) {
             return;

@@ -3,11 +3,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    sync::Arc,
     time::Duration,
 };
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::{Mutex, RwLock};
 use serde::Serialize;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -55,19 +56,15 @@ impl PatternCache {
         Self { most, shelf: RwLock::new(PatternIndex::new(most)), memories: RwLock::default(), all: Mutex::default() }
     }
 
-    fn all(&self) -> MutexGuard<'_, LoadedPatterns> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the earlier results of an agent's tools.
     pub fn memory(&self, agent: &str) -> Arc<Memory> {
-        let known = self.memories.read().unwrap_or_else(PoisonError::into_inner).get(agent).cloned();
+        let known = self.memories.read().get(agent).cloned();
         known.unwrap_or_else(|| Arc::new(patterns::memory(&[])))
     }
 
     fn learn(&self, changed: Vec<Pattern>, anew: bool) {
-        let mut all = self.all();
-        let mut offered = self.shelf.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock();
+        let mut offered = self.shelf.write();
         if anew {
             all.patterns.clear();
             *offered = PatternIndex::new(self.most);
@@ -87,7 +84,7 @@ impl PatternCache {
         }
         let learnt = of_moved.into_iter().map(|(agent, of)| (agent.to_owned(), Arc::new(patterns::memory(&of))));
         let learnt: Vec<_> = learnt.collect();
-        let mut memories = self.memories.write().unwrap_or_else(PoisonError::into_inner);
+        let mut memories = self.memories.write();
         if anew {
             memories.clear();
         }
@@ -250,7 +247,7 @@ impl Sidecar {
             let agent = agent.unwrap_or_default();
             rules.limits.allows(tool, effect, &Situation { agent, route, modes, taints, session: None })
         };
-        let offered = self.known.shelf.read().unwrap_or_else(PoisonError::into_inner);
+        let offered = self.known.shelf.read();
         offered.search(&Task::of(&cleaned(task)), agent, allowed, limit)
     }
 
@@ -337,7 +334,7 @@ impl Sidecar {
     async fn follow_patterns(&self) -> Result<(), StoreError> {
         let most = i64::try_from(self.settings.keep_patterns).unwrap_or(i64::MAX);
         let (newest, known) = {
-            let all = self.known.all();
+            let all = self.known.all.lock();
             (all.newest, all.patterns.len())
         };
         let since = newest.map(|newest| newest.saturating_sub(OVERLAP).unwrap_or(Timestamp::MIN));
@@ -351,7 +348,7 @@ impl Sidecar {
             self.store.patterns().forget(most).await?;
         }
         if let Some((at, _)) = changed.rows.last() {
-            self.known.all().newest = Some(*at);
+            self.known.all.lock().newest = Some(*at);
         }
         let read = changed.rows.iter().filter_map(|(_, body)| serde_json::from_str(body).ok()).collect();
         self.known.learn(read, anew);

@@ -1,12 +1,9 @@
 //! Requests that wait for the verdict or the review of an event. Workers of this process and wake-ups of other
 //! processes wake them; they do not poll.
 
-use std::{
-    collections::HashMap,
-    pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, pin::Pin, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::sync::{Notify, futures::Notified, watch};
 
 use crate::flows::verdicts::Verdicts;
@@ -43,18 +40,14 @@ impl Waiters {
 
     /// Registers a request that waits for news of an event.
     pub(in crate::flows) fn join(&self, event: EventId) -> WaitingRequest<'_> {
-        let notify = Arc::clone(self.all().entry(event).or_default());
+        let notify = Arc::clone(self.waiting.lock().entry(event).or_default());
         WaitingRequest { waiters: self, event, notify }
     }
 
     fn tell(&self, event: EventId) {
-        if let Some(notify) = self.all().get(&event) {
+        if let Some(notify) = self.waiting.lock().get(&event) {
             notify.notify_waiters();
         }
-    }
-
-    fn all(&self) -> MutexGuard<'_, HashMap<EventId, Arc<Notify>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -76,7 +69,7 @@ impl WaitingRequest<'_> {
 
 impl Drop for WaitingRequest<'_> {
     fn drop(&mut self) {
-        let mut all = self.waiters.all();
+        let mut all = self.waiters.waiting.lock();
         // One reference is ours, one the map's: no other request waits.
         if Arc::strong_count(&self.notify) <= 2 {
             all.remove(&self.event);
@@ -88,7 +81,7 @@ impl Verdicts {
     /// Wakes the waiters of this process whose reviews ended in other processes.
     pub(in crate::flows) async fn hear_of_reviews(&self) -> Result<(), StoreError> {
         self.waiters.news.send_replace(());
-        let waiting: Vec<EventId> = self.waiters.all().keys().copied().collect();
+        let waiting: Vec<EventId> = self.waiters.waiting.lock().keys().copied().collect();
         if !waiting.is_empty() {
             for event in self.store.verdicts().ended_among(&waiting).await? {
                 self.waiters.tell(event);
