@@ -180,31 +180,17 @@ fn hold(rules: &BoundaryRules, results: &[LiveResult]) -> BTreeMap<Edition, Vec<
 /// Returns the message about a call that ran although its decision said no.
 fn ran(call: &UnexpectedCall) -> Notice {
     let UnexpectedCall { seq, at, agent, tool } = call;
-    Notice {
-        kind: NoticeKind::CallUnexpected,
-        at: *at,
-        agent: Some(agent.clone()),
-        task_id: None,
-        shadow: None,
-        severity: None,
-        data: json!({"agent": agent, "tool": tool, "audit_seq": seq}),
-    }
+    let data = json!({"agent": agent, "tool": tool, "audit_seq": seq});
+    Notice::new(NoticeKind::CallUnexpected, *at, Some(agent), data)
 }
 
 /// Returns the message about a contract that became stale: contract, start, reason, and counts of results.
 fn notice(contract: &ToolContract, learned: &ContractState, page: &ContractPage) -> Notice {
     let stale = learned.stale;
-    Notice {
-        kind: NoticeKind::ContractStale,
-        at: page.now,
-        agent: None,
-        task_id: None,
-        shadow: None,
-        severity: None,
-        data: json!({
-            "contract": contract.id(), "tool": contract.tool, "version": contract.version,
-            "since": stale.map(|stale| stale.since), "why": stale.map(|stale| stale.reason.as_str()),
-            "misfits": learned.misfits, "results": learned.results,
-        }),
-    }
+    let data = json!({
+        "contract": contract.id(), "tool": contract.tool, "version": contract.version,
+        "since": stale.map(|stale| stale.since), "why": stale.map(|stale| stale.reason.as_str()),
+        "misfits": learned.misfits, "results": learned.results,
+    });
+    Notice::new(NoticeKind::ContractStale, page.now, None, data)
 }

@@ -208,13 +208,6 @@ fn finding(looks: &Looks, call: &ReportedCall) -> Option<LookFinding> {
 }
 
 fn notice(call: &ReportedCall) -> Notice {
-    Notice {
-        kind: NoticeKind::CallUnguarded,
-        at: received_at(call.id),
-        agent: Some(call.agent.clone()),
-        task_id: None,
-        shadow: None,
-        severity: None,
-        data: json!({"agent": call.agent, "tool": call.tool, "event_id": call.id}),
-    }
+    let data = json!({"agent": call.agent, "tool": call.tool, "event_id": call.id});
+    Notice::new(NoticeKind::CallUnguarded, received_at(call.id), Some(&call.agent), data)
 }

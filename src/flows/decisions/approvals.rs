@@ -115,7 +115,7 @@ impl Boundary {
         told["state"] = json!(state);
         told["note"] = json!(note);
         told["answered_by"] = json!(by);
-        let notice = notice(NoticeKind::ApprovalDecided, self.clock.now(), &row.agent, told);
+        let notice = Notice::new(NoticeKind::ApprovalDecided, self.clock.now(), Some(&row.agent), told);
         let message = webhooks.address(&notice, self.clock.new_id());
         let by = by.map(|key| key.to_string());
         let change = ApprovalChange { from: &row, to: &to, note: note.as_deref(), by, message: message.as_ref() };
@@ -142,7 +142,7 @@ impl Boundary {
         let message = |stored: UnverifiedApproval| {
             let (agent, at) = (stored.row.agent.clone(), stored.row.asked_at);
             let is_open = stored.row.state == ApprovalState::Pending && !stored.is_past;
-            let notice = notice(NoticeKind::ApprovalRequested, at, &agent, shown(&stored.item()));
+            let notice = Notice::new(NoticeKind::ApprovalRequested, at, Some(&agent), shown(&stored.item()));
             is_open.then(|| webhooks.address(&notice, self.clock.new_id())).flatten()
         };
         while self.store.decisions().tell_approvals(PAGE, message).await? == usize::try_from(PAGE).unwrap_or(0) {}
@@ -159,8 +159,4 @@ fn shown(item: &ApprovalItem) -> Value {
         members.remove("arguments");
     }
     shown
-}
-
-fn notice(kind: NoticeKind, at: jiff::Timestamp, agent: &str, data: Value) -> Notice {
-    Notice { kind, at, agent: Some(agent.to_owned()), task_id: None, shadow: None, severity: None, data }
 }

@@ -106,20 +106,13 @@ impl Followers {
     async fn file(&self, period: Period, now: Timestamp) -> Result<(), StoreError> {
         let briefing = self.compose(period, now).await?;
         let family = if period == Period::day(period.first) { "briefings" } else { "reports" };
-        let notice = Notice {
-            kind: NoticeKind::BriefingReady,
-            at: now,
-            agent: None,
-            task_id: None,
-            shadow: None,
-            severity: None,
-            // Totals leave passive shadows out.
-            data: json!({
-                "kind": briefing.kind, "period": briefing.period, "first": briefing.first, "last": briefing.last,
-                "path": format!("/v1/{family}/{period}"), "totals": briefing.totals,
-                "recurring_faults": briefing.recurring.len(),
-            }),
-        };
+        // Totals leave passive shadows out.
+        let data = json!({
+            "kind": briefing.kind, "period": briefing.period, "first": briefing.first, "last": briefing.last,
+            "path": format!("/v1/{family}/{period}"), "totals": briefing.totals,
+            "recurring_faults": briefing.recurring.len(),
+        });
+        let notice = Notice::new(NoticeKind::BriefingReady, now, None, data);
         let message = self.webhooks.load().address(&notice, self.clock.new_id());
         let body = to_json("briefing.body", &briefing)?;
         if self.store.briefings().file(period.kind.as_str(), period.first, &body, message.as_ref()).await? {
