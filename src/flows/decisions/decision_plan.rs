@@ -4,7 +4,7 @@
 mod replay;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -103,8 +103,7 @@ pub(super) fn decision_keys(batch: &[DecisionRequest]) -> DecisionKeys {
     let mut wanted = DecisionKeys::default();
     for waiting in batch {
         wanted.calls.push(waiting.key());
-        let DecisionRequest::Decide(question, _) = waiting else { continue };
-        let Question { call, digest, .. } = &**question;
+        let Some(Question { call, digest, .. }) = waiting.question() else { continue };
         wanted.runs.extend(call.run.clone().filter(|_| !call.default_run).map(|run| (call.agent.clone(), run)));
         wanted.parents.extend(call.parent_run.clone());
         wanted.sessions.extend(call.session.clone().map(|session| (call.agent.clone(), session)));
@@ -119,33 +118,17 @@ pub(super) fn decision_keys(batch: &[DecisionRequest]) -> DecisionKeys {
 
 /// Returns the default runs (of sessions and processes) whose stubs may have a memory; none while every call runs.
 pub(super) fn default_runs(batch: &[DecisionRequest], state: &DecisionState) -> Vec<Named> {
-    let run = |waiting: &DecisionRequest| match waiting {
-        DecisionRequest::Decide(question, _) if question.call.default_run && is_any_shadow(question, state) => {
-            Some((question.call.agent.clone(), question.call.run.clone()?))
-        }
-        _ => None,
-    };
-    let mut names: Vec<Named> = batch.iter().filter_map(run).collect();
-    names.retain(|name| !state.runs.contains_key(name));
-    names.sort_unstable();
-    names.dedup();
-    names
+    let questions = batch.iter().filter_map(DecisionRequest::question);
+    let questions = questions.filter(|question| question.call.default_run && is_any_shadow(question, state));
+    let runs = questions.filter_map(|question| Some((question.call.agent.clone(), question.call.run.clone()?)));
+    runs.filter(|name| !state.runs.contains_key(name)).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Returns the agents and tools whose recorded results a stub may have to be inferred from.
 pub(super) fn to_infer(batch: &[DecisionRequest], state: &DecisionState) -> Vec<Named> {
-    let mut names: Vec<Named> = batch
-        .iter()
-        .filter_map(|waiting| match waiting {
-            DecisionRequest::Decide(question, _) if may_infer(question, state) => {
-                Some((question.call.agent.clone(), question.call.tool.to_string()))
-            }
-            _ => None,
-        })
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    names
+    let questions = batch.iter().filter_map(DecisionRequest::question).filter(|question| may_infer(question, state));
+    let names = questions.map(|question| (question.call.agent.clone(), question.call.tool.to_string()));
+    names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// True if the call may be in shadow, and only recorded results can give its stub.

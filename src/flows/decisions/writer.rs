@@ -72,6 +72,14 @@ impl DecisionRequest {
         }
     }
 
+    /// Returns the call to decide, unless it is an outcome that is reported.
+    pub fn question(&self) -> Option<&Question> {
+        match self {
+            Self::Decide(question, _) => Some(question),
+            Self::Outcome(..) => None,
+        }
+    }
+
     /// True if the caller has gone. An outcome is stored all the same.
     fn is_gone(&self) -> bool {
         matches!(self, Self::Decide(_, answer) if answer.is_closed())
