@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use crate::flows::{
     active_configuration::ActiveConfiguration,
-    events::accept::is_own_traffic,
+    events::{accept::is_own_traffic, context_of},
     reviews::{Reviews, recall::ReviewerContext},
 };
 use umbra_domain::{Assessment, EventId, Hit, ReviewScope, Severity, Shadow, StoredEvent, Trigger};
@@ -167,13 +167,7 @@ impl ReviewInput {
     /// Returns agent, task and trigger of an event.
     pub fn place(&self, event: EventId) -> Option<EventContext> {
         let page = self.pages.iter().find(|page| page.event == event)?;
-        let event = &page.stored.event;
-        Some(EventContext {
-            agent: event.agent.clone(),
-            task_id: event.task_id.clone(),
-            task_type: event.task_type.clone(),
-            trigger: page.trigger,
-        })
+        Some(context_of(&page.stored.event, page.trigger))
     }
 }
 

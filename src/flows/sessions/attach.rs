@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::{
     AgentFilter, RequestPartFault, Sidecar, cleaned,
-    documents::{format_of, parsed},
+    documents::{begun, format_of, parsed},
     judge::EvaluationContext,
     request_deadline::RequestDeadline,
     select::{listed, shown, usable},
@@ -31,7 +31,7 @@ use umbra_sidecar::{
 };
 use umbra_store::{
     StoreError,
-    documents::{NewDocument, StoredDocument},
+    documents::StoredDocument,
     paging::Page,
     sessions::{LockedSession, NewTools, OpenSessionOutcome, SessionFilter},
 };
@@ -82,18 +82,6 @@ impl DocumentState {
             open_items: counts[0],
             done_items: counts[1],
         }
-    }
-}
-
-/// Returns the document of a new session in its stored form.
-fn begun(new: &NewDocument) -> StoredDocument {
-    StoredDocument {
-        name: new.name.clone(),
-        format: new.format.to_owned(),
-        version: 0,
-        first: new.first.clone(),
-        text: new.text.clone(),
-        at_turn: new.first.clone(),
     }
 }
 
