@@ -191,9 +191,9 @@ impl<'b> DecisionPlan<'b> {
         match waiting {
             DecisionRequest::Decide(question, _) => self.decide(question, known.as_ref()),
             DecisionRequest::Outcome(report, _) => Ok(match outcome::judge(report, known.as_ref()) {
-                outcome::OutcomeJudgement::Known(reported) => DecisionOutcome::Reported(reported, None),
-                outcome::OutcomeJudgement::Refused(error) => DecisionOutcome::Unreported(error),
-                outcome::OutcomeJudgement::New(reported, body) => {
+                Err(error) => DecisionOutcome::Unreported(error),
+                Ok((reported, None)) => DecisionOutcome::Reported(reported, None),
+                Ok((reported, Some(body))) => {
                     let row = self.append_audit(report.audit(known.as_ref(), &body, self.boundary));
                     self.rows.outcomes.push(report.stored(row));
                     DecisionOutcome::Reported(reported, Some(row))

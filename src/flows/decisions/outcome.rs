@@ -45,13 +45,6 @@ pub(in crate::flows) struct OutcomeReport {
     payload: Value,
 }
 
-/// Judgement of an outcome: known already, refused, or new with its body for the audit.
-pub(super) enum OutcomeJudgement {
-    Known(Reported),
-    Refused(ReportError),
-    New(Reported, Value),
-}
-
 impl Boundary {
     /// Stores the outcome of a call; it is durable when this returns.
     ///
@@ -81,21 +74,25 @@ impl Boundary {
     }
 }
 
-/// Compares an outcome with the stored state of its call.
-pub(super) fn judge(report: &OutcomeReport, known: Option<&KnownCall>) -> OutcomeJudgement {
-    let Some(known) = known else { return OutcomeJudgement::Refused(ReportError::Unknown) };
+/// Judges a report by the outcome that is known of its call. Returns the answer, and the body of the audit row of a new
+/// outcome.
+pub(super) fn judge(
+    report: &OutcomeReport,
+    known: Option<&KnownCall>,
+) -> Result<(Reported, Option<Value>), ReportError> {
+    let known = known.ok_or(ReportError::Unknown)?;
     let expected = known.decision == StoredDecision::Execute;
     let call_id = report.call_id.clone();
     match (&known.outcome, known.outcome_seq) {
         (Some(body), Some(audit_seq)) if *body == report.body => {
-            OutcomeJudgement::Known(Reported { call_id, audit_seq, expected, replayed: true })
+            Ok((Reported { call_id, audit_seq, expected, replayed: true }, None))
         }
-        (Some(_), _) => OutcomeJudgement::Refused(ReportError::Mismatch),
+        (Some(_), _) => Err(ReportError::Mismatch),
         (None, _) => {
             let mut body = report.public.clone();
             body["decision"] = json!(known.decision.told());
             body["expected"] = json!(expected);
-            OutcomeJudgement::New(Reported { call_id, audit_seq: 0, expected, replayed: false }, body)
+            Ok((Reported { call_id, audit_seq: 0, expected, replayed: false }, Some(body)))
         }
     }
 }

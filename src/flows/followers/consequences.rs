@@ -101,16 +101,12 @@ async fn judged(page: &mut FollowerPage) -> Result<Vec<JudgedEvent>, StoreError>
     if page.ended.reviews.is_empty() {
         return Ok(Vec::new());
     }
-    let mut events = page.events().await?;
+    let events = page.events().await?;
     let mut all = Vec::new();
     for review in &page.ended.reviews {
         for event in &review.events {
-            let stored = events.remove(event).and_then(|(order, payload)| {
-                // Another review of the page may be of the same event.
-                let stored = serde_json::from_slice::<StoredEvent>(&payload).ok();
-                events.insert(*event, (order, payload));
-                Some((order, stored?))
-            });
+            let stored = events.get(event);
+            let stored = stored.and_then(|(order, payload)| Some((*order, serde_json::from_slice(payload).ok()?)));
             // A batch has an assessment of each event; a task's review assesses all its steps.
             let own = review.assessments.iter().find(|own| own.event_id == *event);
             let whole = (review.assessment, review.decided_by, review.score, &review.notes);
