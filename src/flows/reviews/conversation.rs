@@ -30,10 +30,10 @@ const WAIT_FOR_MONEY: Duration = Duration::from_secs(1);
 const EXCESSIVE_USAGE: &str = "The provider reported more tokens than the prompt and the output limit allow: the call \
                                is charged the most that it could use.";
 
-/// Outcome of asking a model.
-pub(in crate::flows) enum ModelOutcome {
-    /// One judgement for each item, and the tokens of the calls (input, output).
-    Judged(Vec<Judgement>, (u64, u64)),
+/// Outcome of asking a model: one judgement for each item, and the tokens of the calls (input, output).
+pub(in crate::flows) enum ModelOutcome<T = (Vec<Judgement>, (u64, u64))> {
+    /// The model, or the checks in its place, have judged.
+    Judged(T),
     /// No judgement yet: run the job again after `delay`. `counted`: the attempt counts.
     Retry { delay: Duration, why: String, counted: bool },
     /// No judgement, and none to come.
@@ -130,7 +130,7 @@ impl Conversation<'_> {
                 judgement.notes.push(EXCESSIVE_USAGE.to_owned());
             }
         }
-        Ok(ModelOutcome::Judged(judgements, said.tokens))
+        Ok(ModelOutcome::Judged((judgements, said.tokens)))
     }
 
     /// Makes one further call about the items whose judgement needs it. Without a reply, their judgements stand.

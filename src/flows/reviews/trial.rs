@@ -156,7 +156,7 @@ pub async fn review(
     let until = Instant::now() + PATIENCE;
     let why = loop {
         match conversation.ask(&ReviewSubject::Event(subject)).await? {
-            ModelOutcome::Judged(mut judgements, _) => {
+            ModelOutcome::Judged((mut judgements, _)) => {
                 let judgement = judgements.pop().map_or_else(of_checks, |judgement| Box::new(redacted(judgement)));
                 return Ok(TrialOutcome::Judged(judgement, bill.open.lock().took));
             }
