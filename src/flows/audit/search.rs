@@ -10,7 +10,7 @@ use umbra_domain::{
 use umbra_store::{Store, StoreError, audit::AuditFilter};
 
 /// An audit filter, with patterns of agents and tools that are resolved to names in the audit.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct AuditSearch {
     /// All other conditions; [`AuditSearch::resolve`] fills in the names of agents and tools.
     pub filter: AuditFilter,
@@ -19,26 +19,16 @@ pub struct AuditSearch {
 }
 
 impl AuditSearch {
-    /// Returns a search for all agents and tools.
-    pub fn new(filter: AuditFilter) -> Self {
-        Self { filter, ..Self::default() }
-    }
-
-    /// Restricts the search to the agent of this name, or to the agents that match a glob.
-    #[must_use]
-    pub fn of_agents(mut self, pattern: Option<String>) -> Self {
-        match pattern.map(|pattern| (Glob::new(&pattern), pattern)) {
-            Some((Ok(glob), pattern)) if is_wild(&pattern) => self.agents = Some((pattern, glob.compile_matcher())),
-            Some((_, name)) => self.filter.agents = Some(vec![name]),
+    /// Returns a search for the agent of this name, or those that match a glob; and for a tool in any spelling, or those
+    /// that match a glob.
+    pub fn new(mut filter: AuditFilter, agent: Option<String>, tools: Option<(String, ToolPatterns)>) -> Self {
+        let mut agents = None;
+        match agent.map(|pattern| (Glob::new(&pattern), pattern)) {
+            Some((Ok(glob), pattern)) if is_wild(&pattern) => agents = Some((pattern, glob.compile_matcher())),
+            Some((_, name)) => filter.agents = Some(vec![name]),
             None => {}
         }
-        self
-    }
-
-    /// Restricts the search to a tool in any spelling, or to the tools that match a glob.
-    #[must_use]
-    pub fn of_tools(self, tools: Option<(String, ToolPatterns)>) -> Self {
-        Self { tools, ..self }
+        Self { filter, agents, tools }
     }
 
     /// Resolves the patterns to the names in rows that are numbered above `after`.
