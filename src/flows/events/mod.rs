@@ -85,7 +85,7 @@ impl Events {
             screening: Arc::new(Semaphore::new(cores.div_ceil(2))),
         };
         let writer = Writer::new(reservations, spool.clone(), receiver, settings);
-        let filer = Filer::new(events.clone(), spool, writer.sibling(), settings);
+        let filer = Filer::new(events.clone(), spool, writer.flusher.sibling(), settings);
         (events, writer, filer)
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     flows::followers::{Followers, breaker_item::BreakerItem, breakers, notify::of_change, reflexions},
 };
 use umbra_domain::{
-    Assessment, EventId, FindingSubject, Mode, ReviewScope, Reviewer, Severity, StoredEvent, verdict::DecidedBy,
+    Assessment, EventId, FindingSubject, ReviewScope, Reviewer, Severity, StoredEvent, verdict::DecidedBy,
 };
 use umbra_store::{
     StoreError,
@@ -53,11 +53,6 @@ impl JudgedEvent {
     /// no approval. `has_model`: the shadow does not run on the built-in checks.
     pub fn rejects(&self, has_model: bool) -> Option<bool> {
         breaker::rejects(self.assessment, has_model, self.verified()).filter(|_| !self.decided_by.is_doubtful())
-    }
-
-    /// True if the shadow is not passive, so that more than the log may show the judgement.
-    pub fn is_public(&self) -> bool {
-        self.review.mode.is_some_and(|mode| mode != Mode::Passive)
     }
 }
 

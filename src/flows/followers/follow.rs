@@ -29,7 +29,7 @@ const OVERDUE: i64 = 200;
 impl Followers {
     /// Follows until `stop`.
     pub async fn follow_until(self, stop: CancellationToken, artifacts: Arc<Artifacts>) {
-        let mut news = self.verdicts.waiters.news();
+        let mut news = self.verdicts.waiters.news.subscribe();
         let mut log = FailureLog::new(
             "breakers, lessons and messages that follow from reviews are delayed",
             "breakers, lessons and messages that follow from reviews are up to date again",

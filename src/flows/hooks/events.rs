@@ -33,11 +33,6 @@ impl CallEnd {
     pub fn to_run() -> Self {
         Self { decision: Some("execute"), ..Self::default() }
     }
-
-    /// True if the call does not run as it was.
-    pub fn is_over(&self) -> bool {
-        self.said.is_some()
-    }
 }
 
 impl Hooks {
@@ -241,7 +236,7 @@ fn event_of(request: &HookRequest, turn: &HookTurn, call: &HookedCall, call_id: 
     if let Some(id) = end.decision_id {
         event.metadata.insert("decision_id".to_owned(), json!(id));
     }
-    event.status = end.decision.filter(|_| end.is_over()).map(ToOwned::to_owned);
+    event.status = end.decision.filter(|_| end.said.is_some()).map(ToOwned::to_owned);
     let name = ToolName { server: call.server.clone(), name: call.tool.clone() };
     event.tool = Some(ToolCall {
         name: name.to_string(),

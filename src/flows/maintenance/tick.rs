@@ -162,7 +162,7 @@ impl Maintenance {
 
     /// Wakes other processes when jobs wait here without a slot, or reviews ended, until `stop`.
     pub async fn ring_until(self, stop: CancellationToken, unleased: Arc<Notify>) {
-        let ended = self.verdicts.waiters.ring();
+        let ended = &self.verdicts.waiters.ring;
         loop {
             let news = tokio::select! {
                 () = stop.cancelled() => return,

@@ -29,13 +29,13 @@ const PAGE: i64 = 50;
 
 /// Input of a review: events, and the hits of the checks.
 pub(super) struct ReviewInput {
-    scope: ReviewScope,
+    pub scope: ReviewScope,
     /// Events in order of receipt.
     pages: Vec<CheckedEvent>,
     /// Number of events, or of all steps of the task.
     total: usize,
     /// True if an event looks like Umbra's own traffic.
-    own_traffic: bool,
+    pub own_traffic: bool,
     notes: Vec<String>,
 }
 
@@ -129,16 +129,6 @@ impl ReviewInput {
             (ReviewScope::Event, [page, ..]) => ReviewSubject::Event(subject(page)),
             (_, pages) => ReviewSubject::Batch(pages.iter().map(subject).collect()),
         }
-    }
-
-    /// True if a model must not be asked, since its call would come back as the next event.
-    pub fn is_own_traffic(&self) -> bool {
-        self.own_traffic
-    }
-
-    /// True if each event is judged by itself, beside other events.
-    pub fn is_batch(&self) -> bool {
-        self.scope == ReviewScope::Batch
     }
 
     /// Returns the events, in order.

@@ -20,7 +20,9 @@ use crate::{
     },
     telemetry::metric,
 };
-use umbra_domain::{Assessment, FindingId, Mode, Redacted, Reviewer, Shadow, SkipReason, verdict::DecidedBy};
+use umbra_domain::{
+    Assessment, FindingId, Mode, Redacted, ReviewScope, Reviewer, Shadow, SkipReason, verdict::DecidedBy,
+};
 use umbra_llm::Readiness;
 use umbra_review::Judgement;
 use umbra_store::{
@@ -102,7 +104,7 @@ impl Reviews {
             }
             ReviewOutcome::Judged(Box::new(self.result(dossier, judgements, model, tokens, started)))
         };
-        if dossier.is_own_traffic() {
+        if dossier.own_traffic {
             let mut judgements = of_checks();
             for judgement in &mut judgements {
                 judgement.notes.push("The event looks like Umbra's own traffic: no model was called.".to_owned());
@@ -199,7 +201,7 @@ impl Reviews {
             latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             notes: notes_of(&parts),
             findings,
-            parts: if dossier.is_batch() { parts } else { Vec::new() },
+            parts: if dossier.scope == ReviewScope::Batch { parts } else { Vec::new() },
         }
     }
 

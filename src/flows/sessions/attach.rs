@@ -383,7 +383,8 @@ impl Sidecar {
         let before = StateSnapshot::of(&EvaluationContext::of((&rules, &boundary.tools), &session, None), Some(&step));
         let (asked, answered) =
             (serde_json::json!({"because": because}), serde_json::json!({"documents": documents, "warnings": notices}));
-        let recorded = StepRecord::new(&asked, before, Vec::new(), &answered, &rules)?.to_json()?;
+        let recorded = StepRecord::new(&asked, before, Vec::new(), &answered, &rules)?;
+        let recorded = to_json("session_step.body", &recorded)?;
         let writes = held.plan(&step.documents);
         let closed = patience.ask(NOT_CLOSED, step.write(StepKind::Close, &recorded)).await;
         // After the write: the step has let its connection go, and a session that is closed twice leaves one pattern.

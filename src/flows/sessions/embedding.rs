@@ -11,7 +11,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, watch},
-    time::{Instant, timeout_at},
+    time::timeout_at,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -148,10 +148,8 @@ impl Sidecar {
         let texts = texts(task, tools);
         let mut ended = self.vectors.ended.subscribe();
         self.vectors.ask(&gateway, &texts);
-        let now = Instant::now();
-        let until = now + patience.deadline().saturating_duration_since(now) / 2;
         // Missing vectors are reported when tools are ranked.
-        drop(timeout_at(until, ended.wait_for(|()| !self.vectors.is_pending(&texts))).await);
+        drop(timeout_at(patience.half(), ended.wait_for(|()| !self.vectors.is_pending(&texts))).await);
     }
 
     /// Embeds an agent's intent, before its session is locked, unless the session is known to select no tools.

@@ -162,9 +162,7 @@ impl Sidecar {
             }
         }
     }
-}
 
-impl Sidecar {
     /// Returns the version of the rules in force.
     pub fn policy_version(&self) -> String {
         self.rules.load().guardrail.version().to_owned()

@@ -84,7 +84,7 @@ impl Sidecar {
 #[derive(Debug)]
 pub(super) struct RequestDeadline<'h> {
     health: &'h DatabaseBreaker,
-    deadline: Instant,
+    pub deadline: Instant,
     /// Deadline that the caller named, if it named one.
     said: Option<Instant>,
     /// True if the deadline is the sidecar's own; a shorter one of the caller is no fault of the database.
@@ -109,11 +109,6 @@ impl<'h> RequestDeadline<'h> {
             self.deadline = self.deadline.max(Instant::now() + wait);
         }
         self
-    }
-
-    /// Returns the deadline.
-    pub fn deadline(&self) -> Instant {
-        self.deadline
     }
 
     /// Returns the middle of the time left, so that some of it is left for the work that follows.
@@ -171,11 +166,6 @@ impl<'h> RequestDeadline<'h> {
     pub fn for_words(&self, wait: Duration) -> Instant {
         let until = Instant::now() + wait;
         self.said.map_or(until, |said| said.min(until))
-    }
-
-    /// Extends the deadline by the wait for rules in words, so that the rest is not late for it.
-    pub fn prolong(&mut self, by: Duration) {
-        self.deadline += by;
     }
 
     /// Returns true if something is missing, and the warnings.

@@ -10,6 +10,7 @@ use super::{
     AgentFilter, Sidecar, attach::StepError, request_deadline::RequestDeadline, step::StepRecord,
     workspace::SessionFiles,
 };
+use crate::flows::serialise::to_json;
 use umbra_domain::{PatternOutcome, Session, SessionId, StepKind};
 use umbra_store::{documents::StoredDocument, sessions::LockedSession};
 
@@ -149,7 +150,7 @@ impl Sidecar {
         (missed, patience): (&str, &mut RequestDeadline<'_>),
     ) -> Result<(), StepError> {
         self.seen.keep(&step.session, false);
-        let (recorded, writes) = (recorded.to_json()?, held.plan(&step.documents));
+        let (recorded, writes) = (to_json("session_step.body", recorded)?, held.plan(&step.documents));
         if let Some(session) = patience.ask(missed, step.write(kind, &recorded)).await {
             self.seen.keep(&session, true);
             self.write_files(writes, patience).await;

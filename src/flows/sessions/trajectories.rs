@@ -59,7 +59,7 @@ impl TaskResult {
 impl Sidecar {
     /// Mines the tasks that reviews approve, until `stop`.
     pub async fn mine_until(self, stop: CancellationToken) {
-        let mut news = self.verdicts.waiters.news();
+        let mut news = self.verdicts.waiters.news.subscribe();
         let mut log = FailureLog::new(
             "patterns of approved tasks cannot be stored",
             "patterns of approved tasks are stored again",
@@ -72,9 +72,7 @@ impl Sidecar {
             }
         }
     }
-}
 
-impl Sidecar {
     /// Mines the tasks of the next reviews that ended; returns true if there are more.
     async fn mine_tasks(&self) -> Result<bool, StoreError> {
         if !self.settings.mine_trajectories {

@@ -15,22 +15,12 @@ use umbra_store::StoreError;
 pub struct Waiters {
     waiting: Arc<Mutex<HashMap<EventId, Arc<Notify>>>>,
     /// Notified when a review ended here, since other processes may have waiters.
-    ring: Arc<Notify>,
+    pub(in crate::flows) ring: Arc<Notify>,
     /// Changed when reviews ended, here or elsewhere.
-    news: watch::Sender<()>,
+    pub(in crate::flows) news: watch::Sender<()>,
 }
 
 impl Waiters {
-    /// Returns the notification of reviews that ended in this process.
-    pub fn ring(&self) -> Arc<Notify> {
-        Arc::clone(&self.ring)
-    }
-
-    /// Returns a receiver that changes when reviews ended or verdicts were filed, in this process or in another.
-    pub fn news(&self) -> watch::Receiver<()> {
-        self.news.subscribe()
-    }
-
     /// Wakes the waiters of an event in all processes, and the receivers of [`Self::news`].
     pub(super) fn tell_all(&self, event: EventId) {
         self.tell(event);
