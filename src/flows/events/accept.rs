@@ -6,6 +6,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use futures_util::future::join_all;
 use serde_json::value::RawValue;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -104,14 +105,8 @@ impl Events {
                 tokio::task::yield_now().await;
             }
         }
-        let mut accepted = Vec::with_capacity(submitted.len());
-        for one in submitted {
-            accepted.push(match one {
-                Ok(submitted) => submitted.answer().await,
-                Err(error) => Err(error),
-            });
-        }
-        accepted
+        let answers = submitted.into_iter().map(|one: Result<Submitted, AcceptError>| async move { one?.answer().await });
+        join_all(answers).await
     }
 
     /// Accepts an event that was screened before, under a key of its own. One with the same key is stored once.

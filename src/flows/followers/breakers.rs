@@ -116,11 +116,11 @@ impl Followers {
         }
         let words = page.rejections(&last_reviews(&rows)).await?.into_iter().collect();
         let items = items(agents, rows, &words, now, &self.settings.breaker);
-        Ok(items
-            .into_iter()
-            .map(|item| (troubled.remove(&item.agent), item))
-            .map(|(since, item)| (item, since))
-            .collect())
+        let with_time = |item: BreakerItem| {
+            let since = troubled.remove(&item.agent);
+            (item, since)
+        };
+        Ok(items.into_iter().map(with_time).collect())
     }
 
     /// True if reviews of this mode move breakers.

@@ -253,10 +253,8 @@ impl Sidecar {
         if self.files.is_none() && within.is_none() {
             return Ok(None);
         }
-        let session =
-            Name::parse(&id.to_string()).map_err(|error| RequestPartFault::new("folder", error.to_string()))?;
-        let folder =
-            export_folder(within, &session).map_err(|error| RequestPartFault::new("folder", error.to_string()))?;
+        let session = Name::parse(&id.to_string()).map_err(|error| RequestPartFault::new("folder", error))?;
+        let folder = export_folder(within, &session).map_err(|error| RequestPartFault::new("folder", error))?;
         if cleaned(&folder) != folder {
             return Err(RequestPartFault::new("folder", "looks like a credential, or has hidden characters"));
         }

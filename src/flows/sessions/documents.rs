@@ -280,12 +280,11 @@ impl Sidecar {
         format: Option<Format>,
         text: &str,
     ) -> Result<NewDocument, RequestPartFault> {
-        let (name, by_ending) =
-            Name::of_document(name).map_err(|error| RequestPartFault::new(name, error.to_string()))?;
+        let (name, by_ending) = Name::of_document(name).map_err(|error| RequestPartFault::new(name, error))?;
         let (format, text) = (format.unwrap_or(by_ending), screened(text));
         let read = Document::parse(text.as_str(), format, &DocumentLimits::default());
-        let read = read.map_err(|error| RequestPartFault::new(name.as_str(), error.to_string()))?;
-        read.check().map_err(|error| RequestPartFault::new(name.as_str(), error.to_string()))?;
+        let read = read.map_err(|error| RequestPartFault::new(name.as_str(), error))?;
+        read.check().map_err(|error| RequestPartFault::new(name.as_str(), error))?;
         Ok(NewDocument { name: name.as_str().to_owned(), format: word(format), first: text.clone(), text })
     }
 }
