@@ -4,7 +4,7 @@
 mod replay;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -13,12 +13,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
-    Boundary, BoundarySettings, DecideError, Question,
-    authenticate::{AuthenticatedRun, DecisionState},
-    bare_audit_row, clean, outcome,
-    overrides::to_microsecond,
-    redacted,
-    writer::DecisionRequest,
+    Boundary, BoundarySettings, DecideError, Question, authenticate::DecisionState, bare_audit_row, clean, outcome,
+    overrides::to_microsecond, redacted, writer::DecisionRequest,
 };
 use crate::flows::serialise::to_json;
 use umbra_boundary::{
@@ -37,7 +33,7 @@ use umbra_store::{
     StoreError,
     decisions::{
         DecisionKeys, DecisionRows, KnownCall, Named, NewApproval, NewAudit, NewCall, RunChange, SealedPayload,
-        SessionRow, StoredRun,
+        SessionRow,
     },
 };
 
@@ -52,7 +48,7 @@ pub(in crate::flows) enum DecisionOutcome {
 
 /// Origin of a run's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
+pub(super) enum Origin {
     /// The run has no row yet.
     New,
     Authentic,
@@ -61,12 +57,12 @@ enum Origin {
 }
 
 /// A run while its calls are decided.
-struct PlannedRun {
-    row: RunRow,
-    origin: Origin,
-    is_changed: bool,
+pub(super) struct PlannedRun {
+    pub row: RunRow,
+    pub origin: Origin,
+    pub is_changed: bool,
     /// Memory of the run's stubs.
-    state: Option<RunState>,
+    pub state: Option<RunState>,
 }
 
 /// A session while its calls are decided.
@@ -90,7 +86,6 @@ impl PlannedRun {
 pub(super) struct DecisionPlan<'b> {
     boundary: &'b Boundary,
     state: DecisionState,
-    runs: BTreeMap<Named, PlannedRun>,
     sessions: HashMap<Named, PlannedSession>,
     /// Recorded results, by agent and tool.
     recorded: HashMap<Named, Vec<RecordedResult>>,
@@ -145,41 +140,27 @@ fn is_any_shadow(question: &Question, state: &DecisionState) -> bool {
     configured.settings.max(configured.variable.1).unwrap_or(configured.default) == Execution::Shadow
         || state.overrides.iter().any(|one| one.execution == Execution::Shadow)
         || !(state.parents.is_empty() && state.bound.is_empty())
-        || state.runs.values().any(|AuthenticatedRun { run, .. }| run.row.is_bound())
+        || state.runs.values().any(|run| run.row.is_bound())
 }
 
 impl<'b> DecisionPlan<'b> {
     /// Begins a plan with the state that the calls rest on.
-    ///
-    /// # Errors
-    /// The memory of a run cannot be read.
     pub fn new(
         boundary: &'b Boundary,
         mut state: DecisionState,
         recorded: HashMap<Named, Vec<RecordedResult>>,
-    ) -> Result<Self, StoreError> {
-        let run =
-            |(name, AuthenticatedRun { run: StoredRun { row, state }, is_authentic }): (Named, AuthenticatedRun)| {
-                let state = state
-                    .map(|state| serde_json::from_str(&state))
-                    .transpose()
-                    .map_err(inconsistent("boundary_run"))?;
-                let origin = if is_authentic { Origin::Authentic } else { Origin::Failed };
-                Ok((name, PlannedRun { row, origin, is_changed: false, state }))
-            };
-        let runs = std::mem::take(&mut state.runs).into_iter().map(run);
-        let mut runs = runs.collect::<Result<BTreeMap<Named, PlannedRun>, StoreError>>()?;
+    ) -> Self {
         // A run whose row has expired, and that stays in shadow by the audit.
         for name in std::mem::take(&mut state.bound) {
             let mut bound = PlannedRun::begin(&name, Execution::Shadow, true);
             bound.row.execution = Execution::Shadow;
-            runs.entry(name).or_insert(bound);
+            state.runs.entry(name).or_insert(bound);
         }
         let sessions = std::mem::take(&mut state.sessions).into_iter();
         let session = |(name, labels): (Named, SessionLabels)| (name, PlannedSession { labels, changed: false });
         let sessions = sessions.map(session).collect();
         let rows = DecisionRows::default();
-        Ok(Self { stale: boundary.stale.load_full(), boundary, state, runs, sessions, recorded, rows })
+        Self { stale: boundary.stale.load_full(), boundary, state, sessions, recorded, rows }
     }
 
     /// Decides the next call, or records the next outcome.
@@ -216,7 +197,7 @@ impl<'b> DecisionPlan<'b> {
             });
             Ok(RunChange { row, is_new: origin == Origin::New, state: state.transpose()? })
         };
-        let runs = self.runs.into_values().filter(|run| run.is_changed).map(changed);
+        let runs = std::mem::take(&mut self.state.runs).into_values().filter(|run| run.is_changed).map(changed);
         self.rows.runs = runs.collect::<Result<_, StoreError>>()?;
         let sessions = self.sessions.into_iter().filter(|(_, session)| session.changed);
         let row = |((agent, session), PlannedSession { labels, .. }): (Named, PlannedSession)| SessionRow {
@@ -258,7 +239,7 @@ impl<'b> DecisionPlan<'b> {
             now: self.state.now,
             overrides: &self.state.overrides,
             descent: descent.as_ref(),
-            run: run_name.as_ref().and_then(|name| self.runs.get(name)).and_then(|run| run.state.clone()),
+            run: run_name.as_ref().and_then(|name| self.state.runs.get(name)).and_then(|run| run.state.clone()),
             recorded: self.recorded.get(&(call.agent.clone(), call.tool.to_string())).map_or(&[], Vec::as_slice),
             taints: session.map_or(&[], |session| &session.labels.taints),
             // Without a session, the call's own list counts.
@@ -268,9 +249,11 @@ impl<'b> DecisionPlan<'b> {
             stale: &self.stale,
         };
         let mut decided = decide(rules, call, standing);
-        let was_bound = run_name.as_ref().and_then(|name| self.runs.get(name)).is_some_and(|run| run.row.is_bound());
+        let was_bound =
+            run_name.as_ref().and_then(|name| self.state.runs.get(name)).is_some_and(|run| run.row.is_bound());
         labels.taints = self.update_session_and_run(question, &decided, session_name, run_name.as_ref(), descent);
-        let is_bound = run_name.as_ref().and_then(|name| self.runs.get(name)).is_some_and(|run| run.row.is_bound());
+        let is_bound =
+            run_name.as_ref().and_then(|name| self.state.runs.get(name)).is_some_and(|run| run.row.is_bound());
         binding.run_execution = is_bound.then_some(Execution::Shadow);
         binding.labels = (labels != SessionLabels::default()).then_some(labels);
         let used = decided.used.take().and_then(|_| self.state.approvals.remove(&digest));
@@ -337,10 +320,11 @@ impl<'b> DecisionPlan<'b> {
         };
         let began = || effective(&rules.configured, &self.state.overrides, whole, self.state.now).execution;
         // A default run exists only for the memory of its stubs.
-        if call.default_run && decided.run.is_none() && !self.runs.contains_key(name) {
+        if call.default_run && decided.run.is_none() && !self.state.runs.contains_key(name) {
             return taints;
         }
-        let run = self.runs.entry(name.clone()).or_insert_with(|| PlannedRun::begin(name, began(), !call.default_run));
+        let run =
+            self.state.runs.entry(name.clone()).or_insert_with(|| PlannedRun::begin(name, began(), !call.default_run));
         let mut row = run.row.clone();
         if !call.default_run && !row.named {
             (row.named, row.began) = (true, began());

@@ -227,12 +227,12 @@ impl DecisionWriter {
         let mut deciding = self.boundary.store.decisions().begin_deciding().await?;
         let stored = deciding.read(&decision_keys(batch)).await?;
         let read = Instant::now();
-        let mut state = authenticate_state(stored, &self.boundary.rows, &self.boundary.doubts);
+        let mut state = authenticate_state(stored, &self.boundary.rows, &self.boundary.doubts)?;
         let unnamed = deciding.lock_runs(&default_runs(batch, &state)).await?;
-        state.runs.extend(authenticate_runs(unnamed, &state.bound, &self.boundary.rows, &self.boundary.doubts));
+        state.runs.extend(authenticate_runs(unnamed, &state.bound, &self.boundary.rows, &self.boundary.doubts)?);
         let names = to_infer(batch, &state);
         let recorded = if names.is_empty() { HashMap::new() } else { recorded(deciding.recorded(&names).await?) };
-        let mut plan = DecisionPlan::new(&self.boundary, state, recorded)?;
+        let mut plan = DecisionPlan::new(&self.boundary, state, recorded);
         // A caller that has gone by now got another answer.
         let take = |waiting| {
             if DecisionRequest::is_gone(waiting) { Ok(DecisionOutcome::Gone) } else { plan.decide_next(waiting) }

@@ -105,7 +105,8 @@ impl Events {
                 tokio::task::yield_now().await;
             }
         }
-        let answers = submitted.into_iter().map(|one: Result<Submitted, AcceptError>| async move { one?.answer().await });
+        let answers =
+            submitted.into_iter().map(|one: Result<Submitted, AcceptError>| async move { one?.answer().await });
         join_all(answers).await
     }
 
