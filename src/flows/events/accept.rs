@@ -192,10 +192,9 @@ impl Events {
             return Err(AcceptError::NamelessAgent);
         }
         let payload = serde_json::to_vec(&stored).map_err(|error| AcceptError::Unstorable(error.to_string()))?;
-        let (pending, answer) = self.pending(rules, (id, stored), payload, key, origin)?;
-        let by = pending.since + self.deadline + TO_SPOOL;
+        let (pending, submitted) = self.pending(rules, (id, stored), payload, key, origin)?;
         place.send(pending);
-        Ok(Submitted { answer, by })
+        Ok(submitted)
     }
 
     /// Pairs an event with the shadows that watch it, under the rules that it is stored by.
@@ -206,7 +205,7 @@ impl Events {
         payload: Vec<u8>,
         key: Option<([u8; 32], [u8; 32])>,
         origin: &Origin,
-    ) -> Result<(Pending, oneshot::Receiver<Result<EventReceipt, AcceptError>>), AcceptError> {
+    ) -> Result<(Pending, Submitted), AcceptError> {
         let own_traffic = is_own_traffic(&self.installation, &stored.event, &payload);
         let pairs = self.pairs(&rules, id, &stored, own_traffic, origin.on_demand.as_ref())?;
         let on_demand = origin.on_demand.is_some();
@@ -217,7 +216,7 @@ impl Events {
         let (by, since) = (origin.by, Instant::now());
         let pending =
             Pending { rules, id, agent, task_id, triggers, payload, key, by, since, pairs, cost, on_demand, answer };
-        Ok((pending, answered))
+        Ok((pending, Submitted { answer: answered, by: since + self.deadline + TO_SPOOL }))
     }
 
     /// Rebuilds an event of the spool, to be stored under these rules. Its answer has no receiver.

@@ -46,6 +46,7 @@ impl Hooks {
         end: &CallEnd,
     ) -> Result<(), HookError> {
         let (agent, session) = self.call_names(request);
+        let screened = umbra_checks::screen(event_of(request, turn, call, call_id, end));
         let announced = AnnouncedCall {
             agent: &agent,
             session: &session,
@@ -53,7 +54,7 @@ impl Hooks {
             digest: &self.digest(request, call, &call.arguments),
             task_id: &turn.task_id,
             decided: end.decision.is_some(),
-            event: screened(event_of(request, turn, call, call_id, end)),
+            event: serde_json::to_vec(&screened.event).unwrap_or_default(),
         };
         Ok(self.store.hooks().announce(&announced).await?)
     }
@@ -270,9 +271,4 @@ fn event(request: &HookRequest, turn: &HookTurn) -> Event {
 
 fn origin(request: &HookRequest) -> Origin {
     Origin { by: request.by, ..Origin::default() }
-}
-
-/// Writes an event as it may be stored: without credentials.
-fn screened(event: Event) -> Vec<u8> {
-    serde_json::to_vec(&umbra_checks::screen(event).event).unwrap_or_default()
 }

@@ -61,11 +61,6 @@ impl Maintenance {
         }
     }
 
-    /// Returns the probes since the start.
-    pub fn probes(&self) -> ProbeStatus {
-        *self.probes.lock()
-    }
-
     /// Returns a fault of a model in use that an operator has to correct: its provider refuses the key or the request,
     /// or has no such model.
     pub fn model_fault(&self) -> Option<String> {

@@ -71,13 +71,6 @@ pub struct TelemetryStatus {
     pub seen_at: Timestamp,
 }
 
-impl TelemetryStatus {
-    /// True if most calls of models come without content.
-    pub(super) fn says_little(&self) -> bool {
-        self.model_calls > 0 && self.without_content.saturating_mul(2) > self.model_calls
-    }
-}
-
 /// Queue of reviews.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct QueueStatus {
@@ -287,14 +280,17 @@ impl Maintenance {
         let ProcessStatus { shadows, providers, .. } = rules.standing();
         let shadows = rules.shadows.iter().map(|armed| Arc::clone(&armed.shadow)).zip(shadows).collect();
         let servers = self.store.queue().standings(self.pulse.settings().dead_after).await?.len();
-        let spool = Some(self.spool.status());
-        Ok(Status { spool, probes: self.probes(), ..status(&self.store, shadows, providers, servers).await? })
+        let (spool, probes) = (Some(self.spool.status()), *self.probes.lock());
+        Ok(Status { spool, probes, ..status(&self.store, shadows, providers, servers).await? })
     }
 
     /// Files the standing of this process, for status requests to other processes.
     pub async fn file_standing(&self) -> Result<(), StoreError> {
-        let standing =
-            ProcessStatus { spool: Some(self.spool.status()), probes: self.probes(), ..self.rules.load().standing() };
+        let standing = ProcessStatus {
+            spool: Some(self.spool.status()),
+            probes: *self.probes.lock(),
+            ..self.rules.load().standing()
+        };
         let text = to_json("worker.standing", &standing)?;
         match self.pulse.live_worker_id() {
             Some(worker) => self.store.queue().store_status(worker, &text).await,
