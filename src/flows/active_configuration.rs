@@ -86,13 +86,8 @@ impl ActiveConfiguration {
 
     /// Returns the time left of a shadow's local day; `None` for an unknown shadow.
     pub fn day_left(&self, shadow: &str, now: Timestamp) -> Option<std::time::Duration> {
-        self.day_end(shadow, now)?.duration_since(now).try_into().ok()
-    }
-
-    /// Returns the end of the shadow's local day that contains `now`.
-    pub fn day_end(&self, shadow: &str, now: Timestamp) -> Option<Timestamp> {
         let armed = self.shadows.get(self.position(shadow)?)?;
-        budget::day_end(now, &armed.shadow.cost_control.time_zone)
+        budget::day_end(now, &armed.shadow.cost_control.time_zone)?.duration_since(now).try_into().ok()
     }
 
     /// Returns the name of the first enabled shadow that watches this event by this trigger.

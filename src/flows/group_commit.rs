@@ -16,6 +16,8 @@ use umbra_store::StoreError;
 
 /// Time without items after which a writer gives its connection back.
 const QUIET: Duration = Duration::from_secs(1);
+/// Longest time that a batch may take, so that a slow database does not hold a writer.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A transaction over a batch of items, with its retries and answers.
 pub(in crate::flows) trait Commit {
@@ -29,13 +31,18 @@ pub(in crate::flows) trait Commit {
     const TRIES: (u32, Duration);
 
     /// Returns the time by which a batch that starts now must have been answered.
-    fn deadline(&self, batch: &[Self::Item]) -> Instant;
+    fn deadline(&self, _batch: &[Self::Item]) -> Instant {
+        Instant::now() + PATIENCE
+    }
 
     /// Runs one transaction. If it is dropped at the deadline, its outcome is unknown.
     async fn flush(&mut self, batch: &[Self::Item]) -> Result<Self::Stored, StoreError>;
 
-    /// Looks up the outcome of a failed transaction. `None` if the outcome was never in doubt, or cannot be found out.
-    async fn look_up(&mut self, batch: &[Self::Item], error: &StoreError) -> Option<Self::Stored>;
+    /// Looks up the outcome of a failed transaction. `None` if the outcome was never in doubt, cannot be found out, or
+    /// is found by the next attempt.
+    async fn look_up(&mut self, _batch: &[Self::Item], _error: &StoreError) -> Option<Self::Stored> {
+        None
+    }
 
     /// True if a failed transaction is worth another attempt.
     fn may_retry(&self, batch: &[Self::Item], error: &StoreError) -> bool;

@@ -31,6 +31,7 @@ pub mod looks;
 pub mod maintenance;
 pub mod otel;
 pub mod reviews;
+mod rounds;
 mod serialise;
 pub mod sessions;
 pub mod verdicts;

@@ -95,3 +95,11 @@ pub struct Notice {
     /// Content of the message.
     pub data: Value,
 }
+
+impl Notice {
+    /// Begins a notice that names no task, shadow or severity.
+    pub fn new(kind: NoticeKind, at: Timestamp, agent: Option<&str>, data: Value) -> Self {
+        let agent = agent.map(ToOwned::to_owned);
+        Self { kind, at, agent, task_id: None, shadow: None, severity: None, data }
+    }
+}

@@ -131,7 +131,7 @@ fn search(api: &Api, params: &mut Params) -> AuditSearch {
         span: Span { since, until },
         ..AuditFilter::default()
     };
-    AuditSearch::new(filter).of_agents(agent).of_tools(tool)
+    AuditSearch::new(filter, agent, tool)
 }
 
 fn kinds(word: &str) -> Option<Vec<AuditKind>> {

@@ -12,7 +12,13 @@ use serde_json::json;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
-use crate::{flows::audit::Audit, telemetry::metric};
+use crate::{
+    flows::{
+        audit::Audit,
+        rounds::{FailureLog, pause},
+    },
+    telemetry::metric,
+};
 use umbra_boundary::{
     decide::BoundaryRules,
     drift::contract::{CheckedResult, learn, misfit, recorded, stale},
@@ -53,23 +59,15 @@ fn edition(contract: &ToolContract) -> Edition {
 impl Audit {
     /// Checks live results against contracts until `stop`.
     pub async fn learn_until(self, stop: CancellationToken) {
-        let mut failing = false;
-        let mut seen = LearningState::default();
+        let (fails, works) =
+            ("contracts cannot be compared with live results", "contracts are compared with live results again");
+        let (mut log, mut seen) = (FailureLog::new(fails, works), LearningState::default());
         // Registered at 0, since a counter that appears with its first increment has no rate.
         metrics::counter!(metric::UNEXPECTED_CALLS).increment(0);
         loop {
-            let looked = self.look_at_contracts(&mut seen).await;
-            match &looked {
-                Ok(()) if failing => tracing::info!("contracts are compared with live results again"),
-                Err(error) if !failing => {
-                    tracing::warn!(%error, "contracts cannot be compared with live results; trying again");
-                }
-                _ => {}
-            }
-            failing = looked.is_err();
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(BETWEEN_LOOKS) => {}
+            log.note(&self.look_at_contracts(&mut seen).await);
+            if !pause(&stop, BETWEEN_LOOKS).await {
+                return;
             }
         }
     }
@@ -182,31 +180,17 @@ fn hold(rules: &BoundaryRules, results: &[LiveResult]) -> BTreeMap<Edition, Vec<
 /// Returns the message about a call that ran although its decision said no.
 fn ran(call: &UnexpectedCall) -> Notice {
     let UnexpectedCall { seq, at, agent, tool } = call;
-    Notice {
-        kind: NoticeKind::CallUnexpected,
-        at: *at,
-        agent: Some(agent.clone()),
-        task_id: None,
-        shadow: None,
-        severity: None,
-        data: json!({"agent": agent, "tool": tool, "audit_seq": seq}),
-    }
+    let data = json!({"agent": agent, "tool": tool, "audit_seq": seq});
+    Notice::new(NoticeKind::CallUnexpected, *at, Some(agent), data)
 }
 
 /// Returns the message about a contract that became stale: contract, start, reason, and counts of results.
 fn notice(contract: &ToolContract, learned: &ContractState, page: &ContractPage) -> Notice {
     let stale = learned.stale;
-    Notice {
-        kind: NoticeKind::ContractStale,
-        at: page.now,
-        agent: None,
-        task_id: None,
-        shadow: None,
-        severity: None,
-        data: json!({
-            "contract": contract.id(), "tool": contract.tool, "version": contract.version,
-            "since": stale.map(|stale| stale.since), "why": stale.map(|stale| stale.reason.as_str()),
-            "misfits": learned.misfits, "results": learned.results,
-        }),
-    }
+    let data = json!({
+        "contract": contract.id(), "tool": contract.tool, "version": contract.version,
+        "since": stale.map(|stale| stale.since), "why": stale.map(|stale| stale.reason.as_str()),
+        "misfits": learned.misfits, "results": learned.results,
+    });
+    Notice::new(NoticeKind::ContractStale, page.now, None, data)
 }

@@ -6,7 +6,10 @@ use std::time::Duration;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
-use crate::flows::decisions::{AuditFile, Boundary};
+use crate::flows::{
+    decisions::{AuditFile, Boundary},
+    rounds::pause,
+};
 use umbra_boundary::{
     checkpoints::{Signer, public_key},
     journal::Journal,
@@ -37,13 +40,12 @@ impl Boundary {
         let mut failing = false;
         loop {
             let sealed = self.seal(&mut signer).await;
-            self.note_file(AuditFile::Checkpoints, &sealed);
-            failing = tell(&sealed, failing, "the audit is not sealed");
+            failing = self.note_file(AuditFile::Checkpoints, &sealed, failing, "the audit is not sealed");
             if stop.is_cancelled() {
                 return;
             }
             // A last round after `stop` seals the last rows.
-            stop.run_until_cancelled(tokio::time::sleep(BETWEEN_LOOKS)).await.unwrap_or_default();
+            pause(&stop, BETWEEN_LOOKS).await;
         }
     }
 
@@ -53,23 +55,27 @@ impl Boundary {
         let mut failing = false;
         loop {
             let written = self.write_audit(&mut journal).await;
-            self.note_file(AuditFile::Rows, &written);
-            failing = tell(&written, failing, "the audit is not written to files");
+            failing = self.note_file(AuditFile::Rows, &written, failing, "the audit is not written to files");
             if stop.is_cancelled() {
                 return;
             }
-            stop.run_until_cancelled(tokio::time::sleep(BETWEEN_LOOKS)).await.unwrap_or_default();
+            pause(&stop, BETWEEN_LOOKS).await;
         }
     }
 
-    /// Records the state of a file of the audit. An error of the database says nothing about files and changes no
-    /// state.
-    fn note_file(&self, file: AuditFile, result: &Result<(), SealError>) {
+    /// Records the state of a file of the audit, and logs the first failure of a series and the series' end. An error
+    /// of the database says nothing about files. Returns true if `result` is a failure.
+    fn note_file(&self, file: AuditFile, result: &Result<(), SealError>, failing: bool, what: &str) -> bool {
         match result {
             Ok(()) => self.files.note(file, None),
             Err(SealError::File(error)) => self.files.note(file, Some(error)),
-            Err(SealError::Store(_)) => {}
+            Err(SealError::Store(error)) if failing => tracing::debug!(%error, "still: {what}"),
+            Err(SealError::Store(error)) => tracing::warn!(%error, "{what}; trying again"),
         }
+        if failing && result.is_ok() {
+            tracing::info!("resolved: {what}");
+        }
+        result.is_err()
     }
 
     async fn seal(&self, signer: &mut Option<Signer>) -> Result<(), SealError> {
@@ -127,16 +133,4 @@ impl Boundary {
             }
         }
     }
-}
-
-/// Logs the first failure of a series and the series' end. Returns true if `result` is a failure.
-fn tell(result: &Result<(), SealError>, failing: bool, what: &str) -> bool {
-    match result {
-        Ok(()) if failing => tracing::info!("resolved: {what}"),
-        Err(error) if failing => tracing::debug!(%error, "still: {what}"),
-        // `AuditFiles` reports problems with files.
-        Ok(()) | Err(SealError::File(_)) => {}
-        Err(error) => tracing::warn!(%error, "{what}; trying again"),
-    }
-    result.is_err()
 }

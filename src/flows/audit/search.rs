@@ -10,7 +10,7 @@ use umbra_domain::{
 use umbra_store::{Store, StoreError, audit::AuditFilter};
 
 /// An audit filter, with patterns of agents and tools that are resolved to names in the audit.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct AuditSearch {
     /// All other conditions; [`AuditSearch::resolve`] fills in the names of agents and tools.
     pub filter: AuditFilter,
@@ -19,32 +19,19 @@ pub struct AuditSearch {
 }
 
 impl AuditSearch {
-    /// Returns a search for all agents and tools.
-    pub fn new(filter: AuditFilter) -> Self {
-        Self { filter, ..Self::default() }
-    }
-
-    /// Restricts the search to the agent of this name, or to the agents that match a glob.
-    #[must_use]
-    pub fn of_agents(mut self, pattern: Option<String>) -> Self {
-        match pattern.map(|pattern| (Glob::new(&pattern), pattern)) {
-            Some((Ok(glob), pattern)) if is_wild(&pattern) => self.agents = Some((pattern, glob.compile_matcher())),
-            Some((_, name)) => self.filter.agents = Some(vec![name]),
+    /// Returns a search for the agent of this name, or those that match a glob; and for a tool in any spelling, or those
+    /// that match a glob.
+    pub fn new(mut filter: AuditFilter, agent: Option<String>, tools: Option<(String, ToolPatterns)>) -> Self {
+        let mut agents = None;
+        match agent.map(|pattern| (Glob::new(&pattern), pattern)) {
+            Some((Ok(glob), pattern)) if is_wild(&pattern) => agents = Some((pattern, glob.compile_matcher())),
+            Some((_, name)) => filter.agents = Some(vec![name]),
             None => {}
         }
-        self
-    }
-
-    /// Restricts the search to a tool in any spelling, or to the tools that match a glob.
-    #[must_use]
-    pub fn of_tools(self, tools: Option<(String, ToolPatterns)>) -> Self {
-        Self { tools, ..self }
+        Self { filter, agents, tools }
     }
 
     /// Resolves the patterns to the names in rows that are numbered above `after`.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn resolve(&mut self, store: &Store, after: i64) -> Result<(), StoreError> {
         if self.agents.is_none() && self.tools.is_none() {
             return Ok(());
@@ -70,9 +57,6 @@ impl AuditSearch {
     }
 
     /// Returns a warning, with the nearest name, for each pattern that no row of the audit matches.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn warnings(&self, store: &Store) -> Result<Vec<String>, StoreError> {
         let agent = match (&self.agents, self.filter.agents.as_deref()) {
             (Some((pattern, _)), _) => Some(pattern),

@@ -7,7 +7,11 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    flows::{audit::Audit, looks::Looks},
+    flows::{
+        audit::Audit,
+        looks::Looks,
+        rounds::{FailureLog, pause},
+    },
     telemetry::metric,
 };
 use umbra_boundary::{
@@ -56,20 +60,14 @@ impl Audit {
     /// Looks for unguarded calls until `stop`, as far as the settings ask for it. Each call becomes a finding of a
     /// shadow that watches its event.
     pub async fn watch_calls_until(self, looks: Looks, stop: CancellationToken) {
-        let mut failing = false;
+        let mut log =
+            FailureLog::new("the search for unguarded calls failed", "the search for unguarded calls works again");
         // Registered at 0, since a counter that appears with its first increment has no rate.
         metrics::counter!(metric::UNGUARDED_CALLS).increment(0);
         loop {
-            let looked = self.look_for_unguarded(&looks).await;
-            match &looked {
-                Ok(()) if failing => tracing::info!("the search for unguarded calls works again"),
-                Err(error) if !failing => tracing::warn!(%error, "the search for unguarded calls failed; trying again"),
-                _ => {}
-            }
-            failing = looked.is_err();
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(BETWEEN_LOOKS) => {}
+            log.note(&self.look_for_unguarded(&looks).await);
+            if !pause(&stop, BETWEEN_LOOKS).await {
+                return;
             }
         }
     }
@@ -210,13 +208,6 @@ fn finding(looks: &Looks, call: &ReportedCall) -> Option<LookFinding> {
 }
 
 fn notice(call: &ReportedCall) -> Notice {
-    Notice {
-        kind: NoticeKind::CallUnguarded,
-        at: received_at(call.id),
-        agent: Some(call.agent.clone()),
-        task_id: None,
-        shadow: None,
-        severity: None,
-        data: json!({"agent": call.agent, "tool": call.tool, "event_id": call.id}),
-    }
+    let data = json!({"agent": call.agent, "tool": call.tool, "event_id": call.id});
+    Notice::new(NoticeKind::CallUnguarded, received_at(call.id), Some(&call.agent), data)
 }

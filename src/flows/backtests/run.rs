@@ -249,7 +249,7 @@ impl BacktestRun {
                 return Err(Stop::Failed(format!("the model {} refuses calls: {why}", shadow.model)));
             }
             match conversation.ask(&ReviewSubject::Event(subject)).await? {
-                ModelOutcome::Judged(mut judgements, _) => {
+                ModelOutcome::Judged((mut judgements, _)) => {
                     let judgement = judgements.pop().unwrap_or_else(|| umbra_review::of_checks(shadow, &subject));
                     return Ok(concluded(&item, judgement));
                 }

@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{Boundary, clean, decision_plan::sealed, integrity_alarms::UnauthenticRow};
-use crate::webhooks::Endpoints;
+use crate::{
+    flows::rounds::{FailureLog, pause},
+    webhooks::Endpoints,
+};
 use umbra_domain::{
     ApprovalId, ApprovalRow, ApprovalState, KeyId, ToolName,
     audit::AuditKind,
@@ -41,9 +44,6 @@ pub enum ApprovalError {
 
 impl Boundary {
     /// Returns the approvals for these tools, the newest first. Rows that fail authentication are left out.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn approvals(
         &self,
         mut filter: ApprovalFilter,
@@ -65,9 +65,6 @@ impl Boundary {
     }
 
     /// Returns an approval; `None` if there is none of this id, or its row fails authentication.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalItem>, StoreError> {
         let stored = self.store.decisions().approval(id).await?;
         Ok(stored.and_then(|stored| self.authenticate(stored)).map(UnverifiedApproval::item))
@@ -113,7 +110,7 @@ impl Boundary {
         told["state"] = json!(state);
         told["note"] = json!(note);
         told["answered_by"] = json!(by);
-        let notice = notice(NoticeKind::ApprovalDecided, self.clock.now(), &row.agent, told);
+        let notice = Notice::new(NoticeKind::ApprovalDecided, self.clock.now(), Some(&row.agent), told);
         let message = webhooks.address(&notice, self.clock.new_id());
         let by = by.map(|key| key.to_string());
         let change = ApprovalChange { from: &row, to: &to, by, message: message.as_ref() };
@@ -123,20 +120,12 @@ impl Boundary {
 
     /// Sends messages about new approvals until `stop`, if they have receivers.
     pub async fn tell_of_approvals_until(self, webhooks: Arc<ArcSwap<Endpoints>>, stop: CancellationToken) {
-        let mut failing = false;
+        let mut log =
+            FailureLog::new("requests for approval cannot be delivered", "requests for approval are delivered again");
         loop {
-            let told = self.tell_of_approvals(&webhooks.load_full()).await;
-            match &told {
-                Ok(()) if failing => tracing::info!("requests for approval are delivered again"),
-                Err(error) if !failing => {
-                    tracing::warn!(%error, "requests for approval cannot be delivered; trying again");
-                }
-                _ => {}
-            }
-            failing = told.is_err();
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(BETWEEN_LOOKS) => {}
+            log.note(&self.tell_of_approvals(&webhooks.load_full()).await);
+            if !pause(&stop, BETWEEN_LOOKS).await {
+                return;
             }
         }
     }
@@ -148,7 +137,7 @@ impl Boundary {
         let message = |stored: UnverifiedApproval| {
             let (agent, at) = (stored.row.agent.clone(), stored.row.asked_at);
             let is_open = stored.row.state == ApprovalState::Pending && !stored.is_past;
-            let notice = notice(NoticeKind::ApprovalRequested, at, &agent, shown(&stored.item()));
+            let notice = Notice::new(NoticeKind::ApprovalRequested, at, Some(&agent), shown(&stored.item()));
             is_open.then(|| webhooks.address(&notice, self.clock.new_id())).flatten()
         };
         while self.store.decisions().tell_approvals(PAGE, message).await? == usize::try_from(PAGE).unwrap_or(0) {}
@@ -165,8 +154,4 @@ fn shown(item: &ApprovalItem) -> Value {
         members.remove("arguments");
     }
     shown
-}
-
-fn notice(kind: NoticeKind, at: jiff::Timestamp, agent: &str, data: Value) -> Notice {
-    Notice { kind, at, agent: Some(agent.to_owned()), task_id: None, shadow: None, severity: None, data }
 }

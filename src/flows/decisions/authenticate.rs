@@ -5,13 +5,14 @@
 //! its value, since it may have been a shadow before; so does a run. An approval that fails is left out. A session has
 //! the labels of its row and of the audit.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{
     Boundary,
+    decision_plan::{Origin, PlannedRun, inconsistent},
     integrity_alarms::{IntegrityAlarms, UnauthenticRow},
 };
 use umbra_boundary::row_mac::RowKey;
@@ -26,7 +27,6 @@ use umbra_store::{
 const UNAUTHENTIC: &str = "the override fails authentication by this server's key, or has ended: it is ignored";
 
 /// State that decisions of a batch go by.
-#[derive(Debug, Default)]
 pub(super) struct DecisionState {
     /// The database's time.
     pub now: Timestamp,
@@ -34,8 +34,8 @@ pub(super) struct DecisionState {
     pub overrides: Vec<Override>,
     /// Calls that were decided before, by agent and id.
     pub calls: HashMap<Named, KnownCall>,
-    /// Runs, by agent and name.
-    pub runs: HashMap<Named, AuthenticatedRun>,
+    /// Runs, by agent and name; in shadow if their rows failed authentication.
+    pub runs: BTreeMap<Named, PlannedRun>,
     /// Runs that these runs descend from.
     pub parents: Vec<RunRow>,
     /// Runs that stay in shadow by the audit, with or without a row.
@@ -46,19 +46,19 @@ pub(super) struct DecisionState {
     pub approvals: HashMap<HexBytes, ApprovalRow>,
 }
 
-/// A run; in shadow if its row failed authentication.
-#[derive(Debug)]
-pub(super) struct AuthenticatedRun {
-    pub run: StoredRun,
-    pub is_authentic: bool,
-}
-
 /// Authenticates all state that decisions rest on.
-pub(super) fn authenticate_state(stored: StoredState, key: &RowKey, doubts: &IntegrityAlarms) -> DecisionState {
+///
+/// # Errors
+/// The memory of a run cannot be read.
+pub(super) fn authenticate_state(
+    stored: StoredState,
+    key: &RowKey,
+    doubts: &IntegrityAlarms,
+) -> Result<DecisionState, StoreError> {
     let StoredState { now, overrides, calls, runs, parents, bound, mut sessions, audited_labels, approvals } = stored;
     let (overrides, failed) = authenticate_overrides(Some(key), overrides);
     doubts.overrides(failed);
-    let runs = authenticate_runs(runs, &bound, key, doubts);
+    let runs = authenticate_runs(runs, &bound, key, doubts)?;
     let stored_sessions: HashSet<Named> = sessions.keys().cloned().collect();
     for (name, labels) in audited_labels {
         let is_lost = sessions.entry(name.clone()).or_default().add(labels);
@@ -77,7 +77,7 @@ pub(super) fn authenticate_state(stored: StoredState, key: &RowKey, doubts: &Int
         Some((row.digest.clone(), row))
     };
     let approvals = approvals.into_iter().filter_map(authenticate).collect();
-    DecisionState { now, overrides, calls, runs, parents, bound, sessions, approvals }
+    Ok(DecisionState { now, overrides, calls, runs, parents, bound, sessions, approvals })
 }
 
 /// Authenticates runs. A run that fails, or that is not in shadow although the audit says so, is put in shadow.
@@ -86,16 +86,23 @@ pub(super) fn authenticate_runs(
     bound: &HashSet<Named>,
     key: &RowKey,
     doubts: &IntegrityAlarms,
-) -> HashMap<Named, AuthenticatedRun> {
-    let authenticate = |(name, mut run): (Named, StoredRun)| {
-        let is_authentic = (run.row.is_bound() || !bound.contains(&name)) && key.is_authentic_run(&run.row);
+) -> Result<BTreeMap<Named, PlannedRun>, StoreError> {
+    let authenticate = |(name, StoredRun { mut row, state }): (Named, StoredRun)| {
+        let is_authentic = (row.is_bound() || !bound.contains(&name)) && key.is_authentic_run(&row);
         if !is_authentic {
-            doubts.meet(UnauthenticRow::Run(&name.0, &name.1));
-            (run.row.began, run.row.execution, run.row.named) = (Execution::Shadow, Execution::Shadow, true);
+            put_in_shadow(&mut row, doubts);
         }
-        (name, AuthenticatedRun { run, is_authentic })
+        let origin = if is_authentic { Origin::Authentic } else { Origin::Failed };
+        let state =
+            state.map(|state| serde_json::from_str(&state)).transpose().map_err(inconsistent("boundary_run"))?;
+        Ok((name, PlannedRun { row, origin, is_changed: false, state }))
     };
     runs.into_iter().map(authenticate).collect()
+}
+
+fn put_in_shadow(row: &mut RunRow, doubts: &IntegrityAlarms) {
+    doubts.meet(UnauthenticRow::Run(&row.agent, &row.run));
+    (row.execution, row.began, row.named) = (Execution::Shadow, Execution::Shadow, true);
 }
 
 /// Authenticates overrides, and returns the ids of those that failed. Without a key, only ended overrides fail.
@@ -118,18 +125,13 @@ pub fn authenticate_overrides(
 
 /// Authenticates ancestor runs. A run that fails is put in shadow.
 pub(super) fn authenticate_parents(mut parents: Vec<RunRow>, key: &RowKey, doubts: &IntegrityAlarms) -> Vec<RunRow> {
-    for row in parents.iter_mut().filter(|row| !key.is_authentic_run(row)) {
-        doubts.meet(UnauthenticRow::Run(&row.agent, &row.run));
-        (row.execution, row.began, row.named) = (Execution::Shadow, Execution::Shadow, true);
-    }
+    let failed = parents.iter_mut().filter(|row| !key.is_authentic_run(row));
+    failed.for_each(|row| put_in_shadow(row, doubts));
     parents
 }
 
 impl Boundary {
     /// Returns the overrides in force, from wide to narrow. An override that failed authentication counts as shadow.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn overrides(&self) -> Result<Vec<Override>, StoreError> {
         let stored = self.store.decisions().overrides().await?;
         let (overrides, failed) = authenticate_overrides(Some(&self.rows), stored);

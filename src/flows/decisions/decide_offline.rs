@@ -33,7 +33,7 @@ const TOLERANCE: Duration = Duration::from_millis(200);
 
 /// Reason why the database gives no answer.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct NoDatabaseReason {
+pub(in crate::flows) struct NoDatabaseReason {
     /// Reason as a code.
     pub reason: &'static str,
     /// Reason in words.
@@ -110,7 +110,7 @@ impl Boundary {
     /// Returns the decision by the state that this process saw last, and true if calls are known to be live.
     fn as_last_seen(&self, question: &Question) -> (CallDecision, bool) {
         let call = &question.call;
-        let seen = self.last_seen();
+        let seen = self.seen.lock();
         let run = call.run.as_ref().map(|run| (call.agent.clone(), run.clone()));
         let run_was_live = call.default_run || run.is_none_or(|run| seen.runs.get(&run) == Some(&Execution::Live));
         // The parent's present execution is unknown.

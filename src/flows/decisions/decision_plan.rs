@@ -4,7 +4,7 @@
 mod replay;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -13,12 +13,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
-    Boundary, BoundarySettings, DecideError, Question,
-    authenticate::{AuthenticatedRun, DecisionState},
-    clean, outcome,
-    overrides::to_microsecond,
-    redacted,
-    writer::DecisionRequest,
+    Boundary, BoundarySettings, DecideError, Question, authenticate::DecisionState, bare_audit_row, clean, outcome,
+    overrides::to_microsecond, redacted, writer::DecisionRequest,
 };
 use crate::flows::serialise::to_json;
 use umbra_boundary::{
@@ -30,34 +26,16 @@ use umbra_boundary::{
 };
 use umbra_config::settings::AuditedReads;
 use umbra_domain::{
-    ApprovalId, ApprovalRow, ApprovalState, Call, DecisionId, Effect, Execution, HexBytes, RunRow,
+    ApprovalId, ApprovalRow, ApprovalState, Call, Effect, Execution, HexBytes, RunRow,
     audit::{AuditKind, AuditPayload, DecisionEffects, SessionLabels},
 };
 use umbra_store::{
     StoreError,
     decisions::{
         DecisionKeys, DecisionRows, KnownCall, Named, NewApproval, NewAudit, NewCall, RunChange, SealedPayload,
-        SessionRow, StoredRun,
+        SessionRow,
     },
 };
-
-/// A decision that was not delivered, since its caller had gone.
-#[derive(Debug, Clone)]
-pub(super) struct Undelivered {
-    pub question: std::sync::Arc<QuestionNames>,
-    pub decision: Decision,
-    pub id: DecisionId,
-}
-
-/// Names of the call that an undelivered decision is about.
-#[derive(Debug)]
-pub(super) struct QuestionNames {
-    pub agent: String,
-    pub session: Option<String>,
-    pub run: Option<String>,
-    pub call_id: String,
-    pub tool: Option<String>,
-}
 
 /// Answer to a waiting caller; its audit row, if it has one, counts from 1.
 pub(in crate::flows) enum DecisionOutcome {
@@ -70,7 +48,7 @@ pub(in crate::flows) enum DecisionOutcome {
 
 /// Origin of a run's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
+pub(super) enum Origin {
     /// The run has no row yet.
     New,
     Authentic,
@@ -79,12 +57,12 @@ enum Origin {
 }
 
 /// A run while its calls are decided.
-struct PlannedRun {
-    row: RunRow,
-    origin: Origin,
-    is_changed: bool,
+pub(super) struct PlannedRun {
+    pub row: RunRow,
+    pub origin: Origin,
+    pub is_changed: bool,
     /// Memory of the run's stubs.
-    state: Option<RunState>,
+    pub state: Option<RunState>,
 }
 
 /// A session while its calls are decided.
@@ -108,7 +86,6 @@ impl PlannedRun {
 pub(super) struct DecisionPlan<'b> {
     boundary: &'b Boundary,
     state: DecisionState,
-    runs: BTreeMap<Named, PlannedRun>,
     sessions: HashMap<Named, PlannedSession>,
     /// Recorded results, by agent and tool.
     recorded: HashMap<Named, Vec<RecordedResult>>,
@@ -121,8 +98,7 @@ pub(super) fn decision_keys(batch: &[DecisionRequest]) -> DecisionKeys {
     let mut wanted = DecisionKeys::default();
     for waiting in batch {
         wanted.calls.push(waiting.key());
-        let DecisionRequest::Decide(question, _) = waiting else { continue };
-        let Question { call, digest, .. } = &**question;
+        let Some(Question { call, digest, .. }) = waiting.question() else { continue };
         wanted.runs.extend(call.run.clone().filter(|_| !call.default_run).map(|run| (call.agent.clone(), run)));
         wanted.parents.extend(call.parent_run.clone());
         wanted.sessions.extend(call.session.clone().map(|session| (call.agent.clone(), session)));
@@ -137,33 +113,17 @@ pub(super) fn decision_keys(batch: &[DecisionRequest]) -> DecisionKeys {
 
 /// Returns the default runs (of sessions and processes) whose stubs may have a memory; none while every call runs.
 pub(super) fn default_runs(batch: &[DecisionRequest], state: &DecisionState) -> Vec<Named> {
-    let run = |waiting: &DecisionRequest| match waiting {
-        DecisionRequest::Decide(question, _) if question.call.default_run && is_any_shadow(question, state) => {
-            Some((question.call.agent.clone(), question.call.run.clone()?))
-        }
-        _ => None,
-    };
-    let mut names: Vec<Named> = batch.iter().filter_map(run).collect();
-    names.retain(|name| !state.runs.contains_key(name));
-    names.sort_unstable();
-    names.dedup();
-    names
+    let questions = batch.iter().filter_map(DecisionRequest::question);
+    let questions = questions.filter(|question| question.call.default_run && is_any_shadow(question, state));
+    let runs = questions.filter_map(|question| Some((question.call.agent.clone(), question.call.run.clone()?)));
+    runs.filter(|name| !state.runs.contains_key(name)).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Returns the agents and tools whose recorded results a stub may have to be inferred from.
 pub(super) fn to_infer(batch: &[DecisionRequest], state: &DecisionState) -> Vec<Named> {
-    let mut names: Vec<Named> = batch
-        .iter()
-        .filter_map(|waiting| match waiting {
-            DecisionRequest::Decide(question, _) if may_infer(question, state) => {
-                Some((question.call.agent.clone(), question.call.tool.to_string()))
-            }
-            _ => None,
-        })
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    names
+    let questions = batch.iter().filter_map(DecisionRequest::question).filter(|question| may_infer(question, state));
+    let names = questions.map(|question| (question.call.agent.clone(), question.call.tool.to_string()));
+    names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// True if the call may be in shadow, and only recorded results can give its stub.
@@ -180,41 +140,27 @@ fn is_any_shadow(question: &Question, state: &DecisionState) -> bool {
     configured.settings.max(configured.variable.1).unwrap_or(configured.default) == Execution::Shadow
         || state.overrides.iter().any(|one| one.execution == Execution::Shadow)
         || !(state.parents.is_empty() && state.bound.is_empty())
-        || state.runs.values().any(|AuthenticatedRun { run, .. }| run.row.is_bound())
+        || state.runs.values().any(|run| run.row.is_bound())
 }
 
 impl<'b> DecisionPlan<'b> {
     /// Begins a plan with the state that the calls rest on.
-    ///
-    /// # Errors
-    /// The memory of a run cannot be read.
     pub fn new(
         boundary: &'b Boundary,
         mut state: DecisionState,
         recorded: HashMap<Named, Vec<RecordedResult>>,
-    ) -> Result<Self, StoreError> {
-        let run =
-            |(name, AuthenticatedRun { run: StoredRun { row, state }, is_authentic }): (Named, AuthenticatedRun)| {
-                let state = state
-                    .map(|state| serde_json::from_str(&state))
-                    .transpose()
-                    .map_err(inconsistent("boundary_run"))?;
-                let origin = if is_authentic { Origin::Authentic } else { Origin::Failed };
-                Ok((name, PlannedRun { row, origin, is_changed: false, state }))
-            };
-        let runs = std::mem::take(&mut state.runs).into_iter().map(run);
-        let mut runs = runs.collect::<Result<BTreeMap<Named, PlannedRun>, StoreError>>()?;
+    ) -> Self {
         // A run whose row has expired, and that stays in shadow by the audit.
         for name in std::mem::take(&mut state.bound) {
             let mut bound = PlannedRun::begin(&name, Execution::Shadow, true);
             bound.row.execution = Execution::Shadow;
-            runs.entry(name).or_insert(bound);
+            state.runs.entry(name).or_insert(bound);
         }
         let sessions = std::mem::take(&mut state.sessions).into_iter();
         let session = |(name, labels): (Named, SessionLabels)| (name, PlannedSession { labels, changed: false });
         let sessions = sessions.map(session).collect();
         let rows = DecisionRows::default();
-        Ok(Self { stale: boundary.stale.load_full(), boundary, state, runs, sessions, recorded, rows })
+        Self { stale: boundary.stale.load_full(), boundary, state, sessions, recorded, rows }
     }
 
     /// Decides the next call, or records the next outcome.
@@ -226,31 +172,15 @@ impl<'b> DecisionPlan<'b> {
         match waiting {
             DecisionRequest::Decide(question, _) => self.decide(question, known.as_ref()),
             DecisionRequest::Outcome(report, _) => Ok(match outcome::judge(report, known.as_ref()) {
-                outcome::OutcomeJudgement::Known(reported) => DecisionOutcome::Reported(reported, None),
-                outcome::OutcomeJudgement::Refused(error) => DecisionOutcome::Unreported(error),
-                outcome::OutcomeJudgement::New(reported, body) => {
+                Err(error) => DecisionOutcome::Unreported(error),
+                Ok((reported, None)) => DecisionOutcome::Reported(reported, None),
+                Ok((reported, Some(body))) => {
                     let row = self.append_audit(report.audit(known.as_ref(), &body, self.boundary));
                     self.rows.outcomes.push(report.stored(row));
                     DecisionOutcome::Reported(reported, Some(row))
                 }
             }),
         }
-    }
-
-    /// Records that a decision was not delivered.
-    pub fn note_undelivered(&mut self, Undelivered { question, decision, id }: &Undelivered) {
-        let body = json!({"status": "undelivered", "decision": decision, "decision_id": id});
-        self.append_audit(NewAudit {
-            id: self.boundary.clock.new_id(),
-            kind: AuditKind::Outcome,
-            agent: Some(question.agent.clone()),
-            session: question.session.clone(),
-            run: question.run.clone(),
-            call_id: Some(question.call_id.clone()),
-            tool: question.tool.clone(),
-            body: body.to_string(),
-            payload: None,
-        });
     }
 
     /// Returns the state, and all rows to store.
@@ -267,7 +197,7 @@ impl<'b> DecisionPlan<'b> {
             });
             Ok(RunChange { row, is_new: origin == Origin::New, state: state.transpose()? })
         };
-        let runs = self.runs.into_values().filter(|run| run.is_changed).map(changed);
+        let runs = std::mem::take(&mut self.state.runs).into_values().filter(|run| run.is_changed).map(changed);
         self.rows.runs = runs.collect::<Result<_, StoreError>>()?;
         let sessions = self.sessions.into_iter().filter(|(_, session)| session.changed);
         let row = |((agent, session), PlannedSession { labels, .. }): (Named, PlannedSession)| SessionRow {
@@ -281,7 +211,7 @@ impl<'b> DecisionPlan<'b> {
         Ok((self.state, self.rows))
     }
 
-    fn append_audit(&mut self, row: NewAudit) -> usize {
+    pub fn append_audit(&mut self, row: NewAudit) -> usize {
         self.rows.audit.push(row);
         self.rows.audit.len()
     }
@@ -309,7 +239,7 @@ impl<'b> DecisionPlan<'b> {
             now: self.state.now,
             overrides: &self.state.overrides,
             descent: descent.as_ref(),
-            run: run_name.as_ref().and_then(|name| self.runs.get(name)).and_then(|run| run.state.clone()),
+            run: run_name.as_ref().and_then(|name| self.state.runs.get(name)).and_then(|run| run.state.clone()),
             recorded: self.recorded.get(&(call.agent.clone(), call.tool.to_string())).map_or(&[], Vec::as_slice),
             taints: session.map_or(&[], |session| &session.labels.taints),
             // Without a session, the call's own list counts.
@@ -319,9 +249,11 @@ impl<'b> DecisionPlan<'b> {
             stale: &self.stale,
         };
         let mut decided = decide(rules, call, standing);
-        let was_bound = run_name.as_ref().and_then(|name| self.runs.get(name)).is_some_and(|run| run.row.is_bound());
+        let was_bound =
+            run_name.as_ref().and_then(|name| self.state.runs.get(name)).is_some_and(|run| run.row.is_bound());
         labels.taints = self.update_session_and_run(question, &decided, session_name, run_name.as_ref(), descent);
-        let is_bound = run_name.as_ref().and_then(|name| self.runs.get(name)).is_some_and(|run| run.row.is_bound());
+        let is_bound =
+            run_name.as_ref().and_then(|name| self.state.runs.get(name)).is_some_and(|run| run.row.is_bound());
         binding.run_execution = is_bound.then_some(Execution::Shadow);
         binding.labels = (labels != SessionLabels::default()).then_some(labels);
         let used = decided.used.take().and_then(|_| self.state.approvals.remove(&digest));
@@ -388,10 +320,11 @@ impl<'b> DecisionPlan<'b> {
         };
         let began = || effective(&rules.configured, &self.state.overrides, whole, self.state.now).execution;
         // A default run exists only for the memory of its stubs.
-        if call.default_run && decided.run.is_none() && !self.runs.contains_key(name) {
+        if call.default_run && decided.run.is_none() && !self.state.runs.contains_key(name) {
             return taints;
         }
-        let run = self.runs.entry(name.clone()).or_insert_with(|| PlannedRun::begin(name, began(), !call.default_run));
+        let run =
+            self.state.runs.entry(name.clone()).or_insert_with(|| PlannedRun::begin(name, began(), !call.default_run));
         let mut row = run.row.clone();
         if !call.default_run && !row.named {
             (row.named, row.began) = (true, began());
@@ -446,15 +379,13 @@ impl<'b> DecisionPlan<'b> {
 /// Builds a row of the audit about a call.
 pub(super) fn audit_row(call: &Call, id: Uuid, kind: AuditKind, body: &Value, payload: Option<&Value>) -> NewAudit {
     NewAudit {
-        id,
-        kind,
         agent: Some(call.agent.clone()),
         session: call.session.clone(),
         run: call.run.clone(),
         call_id: Some(call.call_id.clone()),
         tool: Some(call.tool.to_string()),
-        body: body.to_string(),
         payload: payload.map(kept),
+        ..bare_audit_row(id, kind, body.to_string())
     }
 }
 

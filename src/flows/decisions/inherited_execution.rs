@@ -15,22 +15,26 @@ use umbra_store::{
     decisions::{MOST_GENERATIONS, MOST_PARENTS},
 };
 
-/// Configuration and overrides by which the parent runs are judged.
+/// Configuration and overrides by which runs are judged.
 #[derive(Clone, Copy)]
 pub(super) struct ExecutionContext<'a> {
     pub configured: &'a ConfiguredExecution,
     pub overrides: &'a [Override],
     pub now: Timestamp,
-    /// Called tool.
+    /// Called tool; `None` for a run as a whole.
     pub tool: Option<&'a Readings>,
 }
 
 impl ExecutionContext<'_> {
-    fn is_shadow(self, run: &RunRow) -> bool {
+    /// Returns the execution of a run by configuration and overrides, whatever the run is bound to.
+    pub fn execution(self, run: &RunRow) -> Execution {
         let whose =
             CallOwner { agent: Some(&run.agent), session: run.session.as_deref(), tool: self.tool, descent: None };
-        run.named && run.execution == Execution::Shadow
-            || effective(self.configured, self.overrides, whose, self.now).execution == Execution::Shadow
+        effective(self.configured, self.overrides, whose, self.now).execution
+    }
+
+    fn is_shadow(self, run: &RunRow) -> bool {
+        run.named && run.execution == Execution::Shadow || self.execution(run) == Execution::Shadow
     }
 }
 
@@ -82,9 +86,6 @@ pub struct EffectiveQuery {
 
 impl Boundary {
     /// Returns the effective execution of such calls, with its source; `None` if the parent run is unknown.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn effective(&self, asked: EffectiveQuery) -> Result<Option<Effective>, StoreError> {
         let overrides = self.overrides().await?;
         let EffectiveQuery { agent, session, tool, run, parent_run } = asked;

@@ -3,13 +3,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -98,7 +96,7 @@ impl IntegrityAlarms {
 
     /// Records the overrides in force that failed authentication, and logs new ones.
     pub(super) fn overrides(&self, now: BTreeSet<Uuid>) {
-        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = self.rows.lock();
         for id in now.difference(&rows.overrides) {
             metrics::counter!(metric::UNAUTHENTIC_ROWS, "table" => "execution_override").increment(1);
             tracing::error!(
@@ -112,7 +110,7 @@ impl IntegrityAlarms {
 
     /// Records another row that failed authentication, and logs it the first time.
     pub(super) fn meet(&self, row: UnauthenticRow<'_>) {
-        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = self.rows.lock();
         let table = row.table();
         rows.met.insert(table, Instant::now());
         if rows.told.len() >= MOST_TOLD {
@@ -126,7 +124,7 @@ impl IntegrityAlarms {
 
     /// Returns a problem and its remedy, if there is one.
     pub fn complaint(&self) -> Option<&'static str> {
-        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows = self.rows.lock();
         if self.lines.load(Ordering::Relaxed) {
             return Some(
                 "the audit's folder has unreadable lines (unmerged/refused) that are not in the audit: look at them, \

@@ -6,7 +6,7 @@ use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
 use super::{Boundary, spool::SpooledDecision};
-use crate::{spool::Segment, telemetry::metric};
+use crate::{flows::rounds::pause, spool::Segment, telemetry::metric};
 use umbra_store::{
     StoreError,
     decisions::{DecisionRows, NewCall},
@@ -55,7 +55,7 @@ impl Boundary {
                 Err(_) => {}
             }
             failing = merged.is_err();
-            if stop.run_until_cancelled(tokio::time::sleep(BETWEEN_LOOKS)).await.is_none() {
+            if !pause(&stop, BETWEEN_LOOKS).await {
                 return;
             }
         }

@@ -19,20 +19,17 @@ mod runs;
 mod spool;
 mod writer;
 
-use std::{
-    collections::HashMap,
-    path::PathBuf,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
 };
+use uuid::Uuid;
 
 pub use self::{
     approvals::ApprovalError,
@@ -51,10 +48,18 @@ use self::{
     spool::DecisionSpool,
     writer::{DecisionRequest, Unanswered},
 };
+use crate::telemetry::traces::TraceParent;
 use umbra_boundary::{answer::Answer, decide::BoundaryRules, recent_outcomes::RecentOutcomes, row_mac::RowKey};
 use umbra_config::settings::AuditedReads;
-use umbra_domain::{Call, DecisionId, Execution, Override, clock::Clock};
-use umbra_store::{Store, decisions::Named, installation::Installation};
+use umbra_domain::{Call, DecisionId, Execution, Override, audit::AuditKind, clock::Clock};
+use umbra_store::{
+    Store,
+    decisions::{Named, NewAudit},
+    installation::Installation,
+};
+
+/// Bytes of a `traceparent` without the extensions of later levels.
+const TRACE_CONTEXT_BYTES: usize = 55;
 
 /// Bounds of decisions.
 #[derive(Debug, Clone)]
@@ -220,43 +225,29 @@ impl Boundary {
         let wait = call.deadline_ms.map_or(self.settings.deadline, Duration::from_millis).min(self.settings.deadline);
         let deadline = asked + wait;
         let question = Arc::new(self.question(call, request));
+        match self.ask_writer(&question, deadline).await {
+            Ok(answer) => Ok(answer),
+            Err(Unanswered::Asked(error)) => Err(error),
+            Err(Unanswered::Closed(closed)) => Ok(self.decide_without_database(&question, closed, deadline).await),
+        }
+    }
+
+    async fn ask_writer(&self, question: &Arc<Question>, deadline: Instant) -> Result<Answer, Unanswered> {
         let Ok(place) = self.waiting.try_reserve() else {
             let words = "too many calls wait for a decision";
-            let closed = NoDatabaseReason { reason: "overloaded", words, handed: false };
-            return Ok(self.decide_without_database(&question, closed, deadline).await);
+            return Err(Unanswered::Closed(NoDatabaseReason { reason: "overloaded", words, handed: false }));
         };
         let (answer, mut answered) = oneshot::channel();
-        place.send(DecisionRequest::Decide(Arc::clone(&question), answer));
-        let answered = if let Ok(answered) = tokio::time::timeout_at(deadline, &mut answered).await {
-            answered.ok()
-        } else {
-            answered.close();
-            // The answer may have come at the last moment.
-            let Ok(answered) = answered.try_recv() else {
-                let closed =
-                    NoDatabaseReason { reason: "deadline", words: "no decision was stored in time", handed: true };
-                return Ok(self.decide_without_database(&question, closed, deadline).await);
-            };
-            Some(answered)
-        };
-        match answered {
-            Some(Ok(answer)) => Ok(answer),
-            Some(Err(Unanswered::Asked(error))) => Err(error),
-            Some(Err(unanswered)) => {
-                let words = match unanswered {
-                    Unanswered::Refused => "the database refuses to store the decision (the log says why)",
-                    Unanswered::Inconsistent => "a row of this call cannot be read or written (the log says why)",
-                    _ => "the database does not answer",
-                };
-                let closed = NoDatabaseReason { reason: "unavailable", words, handed: true };
-                Ok(self.decide_without_database(&question, closed, deadline).await)
-            }
-            None => {
-                let words = "the decision was cancelled";
-                let closed = NoDatabaseReason { reason: "unavailable", words, handed: true };
-                Ok(self.decide_without_database(&question, closed, deadline).await)
-            }
+        place.send(DecisionRequest::Decide(Arc::clone(question), answer));
+        if let Ok(answered) = tokio::time::timeout_at(deadline, &mut answered).await {
+            return answered.unwrap_or(Err(Unanswered::away("the decision was cancelled")));
         }
+        answered.close();
+        // The answer may have come at the last moment.
+        answered.try_recv().unwrap_or_else(|_| {
+            let words = "no decision was stored in time";
+            Err(Unanswered::Closed(NoDatabaseReason { reason: "deadline", words, handed: true }))
+        })
     }
 
     /// Returns a problem that needs a person, though work goes on.
@@ -267,17 +258,20 @@ impl Boundary {
     fn question(&self, mut call: Call, request: &[u8]) -> Question {
         // A name may hold a secret, too; cleaned, it stays distinct from other names.
         for name in [&mut call.agent, &mut call.call_id, &mut call.tool.name] {
-            *name = self.name(name);
+            *name = self.name_of(name);
         }
         let Call { session, run, parent_run, route, seed, tool, .. } = &mut call;
         for name in [session, run, parent_run, &mut tool.server] {
-            *name = name.take().map(|name| self.name(&name));
+            *name = name.take().map(|name| self.name_of(&name));
         }
         for name in [route, seed] {
             *name = name.take().map(|name| clean(&name));
         }
         // An invalid trace context is ignored, as the standard demands, and not kept.
-        call.traceparent = call.traceparent.take().filter(|text| is_trace_context(text));
+        call.traceparent = call
+            .traceparent
+            .take()
+            .filter(|text| text.len() == TRACE_CONTEXT_BYTES && TraceParent::parse(text).is_some());
         call.modes.iter_mut().chain(&mut call.uninterceptable).for_each(|name| *name = clean(name));
         if call.run.is_none() {
             (call.run, call.default_run) = (call.session.clone(), call.session.is_some());
@@ -306,11 +300,6 @@ impl Boundary {
             oversized,
         }
     }
-
-    /// Locks the state that this process saw last.
-    fn last_seen(&self) -> std::sync::MutexGuard<'_, LastKnownState> {
-        self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
 }
 
 impl LastKnownState {
@@ -329,23 +318,7 @@ impl LastKnownState {
     }
 }
 
-/// True if a text is a `traceparent` (W3C Trace Context, level 1).
-fn is_trace_context(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('-').collect();
-    let hex = |part: &str, digits: usize| {
-        part.len() == digits && part.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'a'..=b'f'))
-    };
-    match parts.as_slice() {
-        [version, trace, parent, flags] => {
-            let zero = |part: &str| part.bytes().all(|b| b == b'0');
-            hex(version, 2)
-                && *version != "ff"
-                && hex(trace, 32)
-                && !zero(trace)
-                && hex(parent, 16)
-                && !zero(parent)
-                && hex(flags, 2)
-        }
-        _ => false,
-    }
+/// Returns an audit row that names no agent, call or payload.
+pub(in crate::flows) fn bare_audit_row(id: Uuid, kind: AuditKind, body: String) -> NewAudit {
+    NewAudit { id, kind, agent: None, session: None, run: None, call_id: None, tool: None, body, payload: None }
 }

@@ -13,7 +13,7 @@ const TOLD_APART_BY: usize = 8;
 impl Boundary {
     /// Returns a name that an agent gave, as it is stored. A name that only imitates the mark gets a hash of its own,
     /// so that no agent can pass for another by a name shown in the audit.
-    pub(super) fn name(&self, given: &str) -> String {
+    pub fn name_of(&self, given: &str) -> String {
         let seen = umbra_checks::visible(given);
         let kept = without_password(clean(&seen));
         if !kept.contains(MARKER) {
@@ -23,14 +23,9 @@ impl Boundary {
         format!("{kept}~{}", hex::encode(hash.get(..TOLD_APART_BY).unwrap_or_default()))
     }
 
-    /// Returns a name that an agent gave, as it is stored.
-    pub fn name_of(&self, given: &str) -> String {
-        self.name(given)
-    }
-
     /// Returns a name in a query as it is stored: the query gives it as the agent did, or as the audit shows it.
     pub fn name_asked_for(&self, given: &str) -> String {
-        if given.contains(MARKER) { given.to_owned() } else { self.name(given) }
+        if given.contains(MARKER) { given.to_owned() } else { self.name_of(given) }
     }
 }
 

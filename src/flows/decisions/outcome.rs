@@ -45,13 +45,6 @@ pub(in crate::flows) struct OutcomeReport {
     payload: Value,
 }
 
-/// Judgement of an outcome: known already, refused, or new with its body for the audit.
-pub(super) enum OutcomeJudgement {
-    Known(Reported),
-    Refused(ReportError),
-    New(Reported, Value),
-}
-
 impl Boundary {
     /// Stores the outcome of a call; it is durable when this returns.
     ///
@@ -65,8 +58,8 @@ impl Boundary {
         said.extend(error.clone().map(|error| ("error".to_owned(), json!(error))));
         let body = json!([said, duration_ms]).to_string();
         let report = OutcomeReport {
-            agent: self.name(agent),
-            call_id: self.name(call_id),
+            agent: self.name_of(agent),
+            call_id: self.name_of(call_id),
             body: self.installation.hash("outcome", &[body.as_bytes()]),
             public: json!({"status": status.as_str(), "duration_ms": duration_ms}),
             payload: json!({"outcome": redacted(&Value::Object(said))}),
@@ -81,21 +74,25 @@ impl Boundary {
     }
 }
 
-/// Compares an outcome with the stored state of its call.
-pub(super) fn judge(report: &OutcomeReport, known: Option<&KnownCall>) -> OutcomeJudgement {
-    let Some(known) = known else { return OutcomeJudgement::Refused(ReportError::Unknown) };
+/// Judges a report by the outcome that is known of its call. Returns the answer, and the body of the audit row of a new
+/// outcome.
+pub(super) fn judge(
+    report: &OutcomeReport,
+    known: Option<&KnownCall>,
+) -> Result<(Reported, Option<Value>), ReportError> {
+    let known = known.ok_or(ReportError::Unknown)?;
     let expected = known.decision == StoredDecision::Execute;
     let call_id = report.call_id.clone();
     match (&known.outcome, known.outcome_seq) {
         (Some(body), Some(audit_seq)) if *body == report.body => {
-            OutcomeJudgement::Known(Reported { call_id, audit_seq, expected, replayed: true })
+            Ok((Reported { call_id, audit_seq, expected, replayed: true }, None))
         }
-        (Some(_), _) => OutcomeJudgement::Refused(ReportError::Mismatch),
+        (Some(_), _) => Err(ReportError::Mismatch),
         (None, _) => {
             let mut body = report.public.clone();
             body["decision"] = json!(known.decision.told());
             body["expected"] = json!(expected);
-            OutcomeJudgement::New(Reported { call_id, audit_seq: 0, expected, replayed: false }, body)
+            Ok((Reported { call_id, audit_seq: 0, expected, replayed: false }, Some(body)))
         }
     }
 }
@@ -104,15 +101,13 @@ impl OutcomeReport {
     /// Builds the row in the audit.
     pub fn audit(&self, known: Option<&KnownCall>, body: &Value, boundary: &Boundary) -> NewAudit {
         NewAudit {
-            id: boundary.clock.new_id(),
-            kind: AuditKind::Outcome,
             agent: Some(self.agent.clone()),
             session: known.and_then(|known| known.session.clone()),
             run: known.and_then(|known| known.run.clone()),
             call_id: Some(self.call_id.clone()),
             tool: known.and_then(|known| known.tool.clone()),
-            body: body.to_string(),
             payload: Some(kept(&self.payload)),
+            ..boundary.said(AuditKind::Outcome, body)
         }
     }
 

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Boundary, LastState, clean};
+use super::{Boundary, LastState, bare_audit_row, clean};
 use umbra_boundary::execution::{is_of_agent, is_of_tool};
 use umbra_domain::{
     Execution, KeyId, Override, OverrideId, OverrideScope, ToolContract, ToolName, audit::AuditKind, nearest::nearest,
@@ -77,9 +77,6 @@ impl Boundary {
     }
 
     /// Returns a warning if no agent or tool seen so far, and no configured tool, matches the override.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn unmatched(&self, one: &Override) -> Result<Option<String>, StoreError> {
         let (kind, known) = match one.scope {
             OverrideScope::Agent => ("agent", self.store.decisions().agents_seen().await?),
@@ -106,9 +103,6 @@ impl Boundary {
     }
 
     /// Lifts an override and returns it; `None` if there was none.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn lift_override(
         &self,
         scope: OverrideScope,
@@ -132,7 +126,7 @@ impl Boundary {
     /// Remembers a change, so that calls are decided by it if the database goes away before the next decision.
     async fn remember(&self, scope: OverrideScope, value: &str, one: Option<&Override>) {
         let read = Instant::now();
-        if let Some(state) = &mut self.last_seen().state {
+        if let Some(state) = &mut self.seen.lock().state {
             state.overrides.retain(|known| known.scope != scope || known.value != value);
             state.overrides.extend(one.cloned());
             // A decision under way may have read the earlier state, which must not replace this one.
@@ -141,7 +135,7 @@ impl Boundary {
         }
         // If this process has seen no state yet, it reads all of it.
         if let (Ok(now), Ok(overrides)) = (self.store.now().await, self.overrides().await) {
-            self.last_seen().saw(LastState { overrides, now, read });
+            self.seen.lock().saw(LastState { overrides, now, read });
         }
     }
 
@@ -164,16 +158,6 @@ impl Boundary {
 
     /// Builds a row of the audit about no call.
     pub(super) fn said(&self, kind: AuditKind, body: &serde_json::Value) -> NewAudit {
-        NewAudit {
-            id: self.clock.new_id(),
-            kind,
-            agent: None,
-            session: None,
-            run: None,
-            call_id: None,
-            tool: None,
-            body: body.to_string(),
-            payload: None,
-        }
+        bare_audit_row(self.clock.new_id(), kind, body.to_string())
     }
 }

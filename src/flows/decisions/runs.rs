@@ -8,8 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::{Boundary, clean};
-use umbra_boundary::execution::{CallOwner, ConfiguredExecution, effective};
+use super::{Boundary, clean, inherited_execution::ExecutionContext};
 use umbra_domain::{Execution, KeyId, Override, OverrideScope, RunRow, audit::AuditKind};
 use umbra_store::{
     StoreError,
@@ -68,39 +67,22 @@ pub struct RunsAfter {
     pub ended: Vec<RunName>,
 }
 
-/// Overrides and settings that apply to a run as a whole.
-struct Applying<'a> {
-    configured: &'a ConfiguredExecution,
-    overrides: &'a [Override],
-    now: Timestamp,
-}
-
-impl Applying<'_> {
-    fn execution(&self, row: &RunRow) -> Execution {
-        let whose = CallOwner { agent: Some(&row.agent), session: row.session.as_deref(), tool: None, descent: None };
-        effective(self.configured, self.overrides, whose, self.now).execution
-    }
-
-    /// True if any call of the run may be in shadow.
-    fn may_be_shadow(&self, row: &RunRow) -> bool {
-        let is_tool = |one: &&Override| one.scope == OverrideScope::Tool && one.execution == Execution::Shadow;
-        let in_force = |one: &Override| one.expires_at.is_none_or(|end| self.now < end);
-        self.overrides.iter().filter(is_tool).any(in_force) || self.execution(row) == Execution::Shadow
-    }
+/// True if any call of the run may be in shadow.
+fn may_be_shadow(row: &RunRow, applying: ExecutionContext<'_>) -> bool {
+    let is_tool = |one: &&Override| one.scope == OverrideScope::Tool && one.execution == Execution::Shadow;
+    let in_force = |one: &Override| one.expires_at.is_none_or(|end| applying.now < end);
+    applying.overrides.iter().filter(is_tool).any(in_force) || applying.execution(row) == Execution::Shadow
 }
 
 impl Boundary {
     /// Returns runs, those with the newest calls first.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn runs(&self, filter: RunFilter) -> Result<Vec<RunItem>, StoreError> {
         let [agent, run] = [filter.agent, filter.run].map(|name| name.map(|name| self.name_asked_for(&name)));
         let rows = self.authentic_runs(&RunFilter { agent, run, ..filter }).await?;
         let (overrides, now) = (self.overrides().await?, self.store.now().await?);
         let rules = self.rules.load();
-        let applying = Applying { configured: &rules.configured, overrides: &overrides, now };
-        Ok(rows.into_iter().map(|listed| item(listed, &applying)).collect())
+        let applying = ExecutionContext { configured: &rules.configured, overrides: &overrides, now, tool: None };
+        Ok(rows.into_iter().map(|listed| item(listed, applying)).collect())
     }
 
     async fn authentic_runs(&self, filter: &RunFilter) -> Result<Vec<ListedRun>, StoreError> {
@@ -114,16 +96,13 @@ impl Boundary {
 
     /// Ends the default runs whose calls do not stay in shadow, and returns them with the named runs that do. The
     /// overrides in `before` were in force up to `changed_at`.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn settle_runs(&self, before: &[Override], changed_at: Timestamp) -> Result<RunsAfter, StoreError> {
         let filter = RunFilter { in_shadow: true, limit: MOST_RUNS, ..RunFilter::default() };
         let rows = self.authentic_runs(&filter).await?;
         let (overrides, now) = (self.overrides().await?, self.store.now().await?);
         let rules = self.rules.load();
-        let after = Applying { configured: &rules.configured, overrides: &overrides, now };
-        let before = Applying { overrides: before, now: changed_at, ..after };
+        let after = ExecutionContext { configured: &rules.configured, overrides: &overrides, now, tool: None };
+        let before = ExecutionContext { overrides: before, now: changed_at, ..after };
         let (mut runs, mut over) = (RunsAfter::default(), Vec::new());
         for ListedRun { row, updated_at } in rows {
             if row.named {
@@ -131,7 +110,7 @@ impl Boundary {
                 runs.stay.extend(is_left.then(|| RunName::of(row)));
                 continue;
             }
-            let (was, is) = (before.may_be_shadow(&row), after.may_be_shadow(&row));
+            let (was, is) = (may_be_shadow(&row, before), may_be_shadow(&row, after));
             if updated_at <= changed_at && !(was && is) {
                 over.push((row.agent.clone(), row.run.clone()));
                 runs.ended.extend((was && !is).then(|| RunName::of(row)));
@@ -172,13 +151,13 @@ impl Boundary {
         let said: Vec<NewAudit> = runs.iter().map(said).collect();
         self.store.decisions().end_runs(&runs, &said).await?;
         for run in &runs {
-            self.last_seen().runs.remove(run);
+            self.seen.lock().runs.remove(run);
         }
         Ok(runs.into_iter().map(|(agent, run)| RunName { agent, run }).collect())
     }
 }
 
-fn item(ListedRun { row, updated_at: changed_at }: ListedRun, applying: &Applying<'_>) -> RunItem {
+fn item(ListedRun { row, updated_at: changed_at }: ListedRun, applying: ExecutionContext<'_>) -> RunItem {
     let otherwise = applying.execution(&row);
     let is_bound = row.is_bound();
     let RunRow { agent, run, named, started_by, session, .. } = row;

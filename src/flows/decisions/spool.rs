@@ -3,11 +3,9 @@
 //!
 //! Lines wait in a queue; one thread writes all waiting lines with one sync.
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{path::Path, sync::Arc};
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::{
     sync::oneshot,
@@ -83,10 +81,6 @@ impl DecisionSpool {
         &self.0.files
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Appends a line durably; waits until `by` at the latest.
     pub async fn append(&self, decision: &SpooledDecision, by: Instant) -> Result<(), SpoolAppendError> {
         match timeout_at(by, self.push(decision)?).await {
@@ -100,7 +94,7 @@ impl DecisionSpool {
     pub fn push(&self, decision: &SpooledDecision) -> Result<oneshot::Receiver<bool>, SpoolAppendError> {
         let text = to_json("a line of the outage", decision)?.into_bytes();
         let (written, answer) = oneshot::channel();
-        let mut queue = self.queue();
+        let mut queue = self.0.queue.lock();
         if queue.waiting.len() >= MOST_WAITING {
             return Err(SpoolAppendError::Failed);
         }
@@ -114,7 +108,7 @@ impl DecisionSpool {
 
     fn write_waiting(&self) {
         loop {
-            let mut queue = self.queue();
+            let mut queue = self.0.queue.lock();
             if queue.waiting.is_empty() {
                 queue.writing = false;
                 return;

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use serde_json::json;
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
@@ -19,7 +20,8 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Boundary, DecideError, LastState, Question,
     authenticate::{authenticate_runs, authenticate_state},
-    decision_plan::{DecisionOutcome, DecisionPlan, QuestionNames, Undelivered, decision_keys, default_runs, to_infer},
+    decide_offline::NoDatabaseReason,
+    decision_plan::{DecisionOutcome, DecisionPlan, audit_row, decision_keys, default_runs, to_infer},
     outcome::{OutcomeReport, ReportError, Reported},
 };
 use crate::{
@@ -27,13 +29,12 @@ use crate::{
     telemetry::metric,
 };
 use umbra_boundary::{answer::Answer, decide::Decision, drift::contract, stub::RecordedResult};
+use umbra_domain::audit::AuditKind;
 use umbra_store::{
     StoreError,
-    decisions::{Named, RecordedCall},
+    decisions::{Named, NewAudit, RecordedCall},
 };
 
-/// Longest time that a batch may take, so that a slow database does not hold the writer.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// Most undelivered decisions that are remembered while the database is away.
 const MOST_UNDELIVERED: usize = 10_000;
 
@@ -42,13 +43,19 @@ const MOST_UNDELIVERED: usize = 10_000;
 pub(in crate::flows) enum Unanswered {
     /// No decision is possible on the question itself.
     Asked(DecideError),
-    /// The database did not answer.
-    Away,
-    /// The database refuses the rows.
-    Refused,
-    /// A stored row cannot be read, or a new one cannot be written.
-    Inconsistent,
+    /// The decision was not stored.
+    Closed(NoDatabaseReason),
 }
+
+impl Unanswered {
+    /// The writer could not store the decision, for the reason in `words`.
+    pub(super) fn away(words: &'static str) -> Self {
+        Self::Closed(NoDatabaseReason { reason: "unavailable", words, handed: true })
+    }
+}
+
+/// Reason to decide without a database that does not answer.
+const AWAY: &str = "the database does not answer";
 
 /// A caller that waits.
 pub(in crate::flows) enum DecisionRequest {
@@ -65,6 +72,14 @@ impl DecisionRequest {
         }
     }
 
+    /// Returns the call to decide, unless it is an outcome that is reported.
+    pub fn question(&self) -> Option<&Question> {
+        match self {
+            Self::Decide(question, _) => Some(question),
+            Self::Outcome(..) => None,
+        }
+    }
+
     /// True if the caller has gone. An outcome is stored all the same.
     fn is_gone(&self) -> bool {
         matches!(self, Self::Decide(_, answer) if answer.is_closed())
@@ -77,7 +92,8 @@ pub struct DecisionWriter {
     waiting: mpsc::Receiver<DecisionRequest>,
     /// Calls of the batch that is being gathered, by agent and id.
     keys: HashSet<Named>,
-    undelivered: Vec<Undelivered>,
+    /// Audit rows of decisions that were not delivered, since their callers had gone.
+    undelivered: Vec<NewAudit>,
 }
 
 impl Commit for DecisionWriter {
@@ -87,20 +103,11 @@ impl Commit for DecisionWriter {
     const METRICS: (&'static str, &'static str) = (metric::DECISION_FLUSHES, metric::DECISION_FLUSH_SECONDS);
     const TRIES: (u32, Duration) = (3, Duration::from_millis(20));
 
-    fn deadline(&self, _batch: &[DecisionRequest]) -> Instant {
-        Instant::now() + PATIENCE
-    }
-
     async fn flush(&mut self, batch: &[DecisionRequest]) -> Result<Self::Stored, StoreError> {
         if batch.is_empty() && self.undelivered.is_empty() {
             return Ok((Vec::new(), 0));
         }
         self.transact(batch).await
-    }
-
-    /// Returns `None`: the next attempt finds the stored answers.
-    async fn look_up(&mut self, _batch: &[DecisionRequest], _error: &StoreError) -> Option<Self::Stored> {
-        None
     }
 
     fn may_retry(&self, batch: &[DecisionRequest], error: &StoreError) -> bool {
@@ -123,12 +130,14 @@ impl Commit for DecisionWriter {
                     self.boundary.lately.note(decision, decided.effect, decided.execution, now);
                     if let Some(run) = question.call.run.clone().filter(|_| !question.call.default_run) {
                         let run = (question.call.agent.clone(), run);
-                        self.boundary.last_seen().remember(run, decided.execution);
+                        self.boundary.seen.lock().remember(run, decided.execution);
                     }
                     let id = decided.decision_id;
                     let takes = matches!(decision, Decision::Execute | Decision::Stub);
                     if answer.send(Ok(decided)).is_err() && takes && self.undelivered.len() < MOST_UNDELIVERED {
-                        self.undelivered.push(Undelivered { question: names(&question), decision, id });
+                        let body = json!({"status": "undelivered", "decision": decision, "decision_id": id});
+                        let row = audit_row(&question.call, id.0, AuditKind::Outcome, &body, None);
+                        self.undelivered.push(row);
                     }
                 }
                 (DecisionRequest::Decide(_, answer), DecisionOutcome::Refused(error)) => {
@@ -142,7 +151,7 @@ impl Commit for DecisionWriter {
                     drop(answer.send(Err(error)));
                 }
                 // Fates come in the order of the batch, so these pairs do not occur.
-                (DecisionRequest::Decide(_, answer), _) => drop(answer.send(Err(Unanswered::Away))),
+                (DecisionRequest::Decide(_, answer), _) => drop(answer.send(Err(Unanswered::away(AWAY)))),
                 (DecisionRequest::Outcome(_, answer), _) => drop(answer.send(Err(ReportError::Unavailable))),
             }
         }
@@ -156,14 +165,14 @@ impl Commit for DecisionWriter {
         );
         let refuses = !error.is_transient() && !error.is_inconsistent();
         self.boundary.doubts.refused(refuses && !error.is_value());
+        let words = match error {
+            _ if error.is_inconsistent() => "a row of this call cannot be read or written (the log says why)",
+            _ if refuses => "the database refuses to store the decision (the log says why)",
+            _ => AWAY,
+        };
         for waiting in batch {
-            let why = || match error {
-                _ if error.is_inconsistent() => Unanswered::Inconsistent,
-                _ if refuses => Unanswered::Refused,
-                _ => Unanswered::Away,
-            };
             match waiting {
-                DecisionRequest::Decide(_, answer) => drop(answer.send(Err(why()))),
+                DecisionRequest::Decide(_, answer) => drop(answer.send(Err(Unanswered::away(words)))),
                 DecisionRequest::Outcome(_, answer) => drop(answer.send(Err(ReportError::Unavailable))),
             }
         }
@@ -218,18 +227,20 @@ impl DecisionWriter {
         let mut deciding = self.boundary.store.decisions().begin_deciding().await?;
         let stored = deciding.read(&decision_keys(batch)).await?;
         let read = Instant::now();
-        let mut state = authenticate_state(stored, &self.boundary.rows, &self.boundary.doubts);
+        let mut state = authenticate_state(stored, &self.boundary.rows, &self.boundary.doubts)?;
         let unnamed = deciding.lock_runs(&default_runs(batch, &state)).await?;
-        state.runs.extend(authenticate_runs(unnamed, &state.bound, &self.boundary.rows, &self.boundary.doubts));
+        state.runs.extend(authenticate_runs(unnamed, &state.bound, &self.boundary.rows, &self.boundary.doubts)?);
         let names = to_infer(batch, &state);
         let recorded = if names.is_empty() { HashMap::new() } else { recorded(deciding.recorded(&names).await?) };
-        let mut plan = DecisionPlan::new(&self.boundary, state, recorded)?;
+        let mut plan = DecisionPlan::new(&self.boundary, state, recorded);
         // A caller that has gone by now got another answer.
         let take = |waiting| {
             if DecisionRequest::is_gone(waiting) { Ok(DecisionOutcome::Gone) } else { plan.decide_next(waiting) }
         };
         let fates = batch.iter().map(take).collect::<Result<_, _>>()?;
-        self.undelivered.iter().for_each(|one| plan.note_undelivered(one));
+        for row in &self.undelivered {
+            plan.append_audit(NewAudit { id: self.boundary.clock.new_id(), ..row.clone() });
+        }
         let (state, rows) = plan.finish()?;
         let base = if rows.is_empty() {
             deciding.abandon().await?;
@@ -237,7 +248,7 @@ impl DecisionWriter {
         } else {
             deciding.write(&rows).await?
         };
-        self.boundary.last_seen().saw(LastState { overrides: state.overrides, now: state.now, read });
+        self.boundary.seen.lock().saw(LastState { overrides: state.overrides, now: state.now, read });
         Ok((fates, base))
     }
 }
@@ -258,17 +269,6 @@ fn recorded(calls: Vec<RecordedCall>) -> HashMap<Named, Vec<RecordedResult>> {
         by_name.entry(name).or_default().extend(contract::recorded(&decision, &outcome, number));
     }
     by_name
-}
-
-fn names(question: &Question) -> Arc<QuestionNames> {
-    let call = &question.call;
-    Arc::new(QuestionNames {
-        agent: call.agent.clone(),
-        session: call.session.clone(),
-        run: call.run.clone(),
-        call_id: call.call_id.clone(),
-        tool: Some(call.tool.to_string()),
-    })
 }
 
 /// True if another process stored the same run or call first, or used the same approval; the next attempt reads it.

@@ -6,6 +6,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use futures_util::future::join_all;
 use serde_json::value::RawValue;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -83,9 +84,6 @@ impl Submitted {
 impl Events {
     /// Accepts one event; it is durable when this returns. A refused review on demand stores nothing, so repeated
     /// requests fill no table.
-    ///
-    /// # Errors
-    /// See [`AcceptError`].
     pub async fn accept(&self, incoming: Incoming, origin: &Origin) -> Result<EventReceipt, AcceptError> {
         self.submit(incoming, origin).await?.answer().await
     }
@@ -107,20 +105,12 @@ impl Events {
                 tokio::task::yield_now().await;
             }
         }
-        let mut accepted = Vec::with_capacity(submitted.len());
-        for one in submitted {
-            accepted.push(match one {
-                Ok(submitted) => submitted.answer().await,
-                Err(error) => Err(error),
-            });
-        }
-        accepted
+        let answers =
+            submitted.into_iter().map(|one: Result<Submitted, AcceptError>| async move { one?.answer().await });
+        join_all(answers).await
     }
 
     /// Accepts an event that was screened before, under a key of its own. One with the same key is stored once.
-    ///
-    /// # Errors
-    /// See [`AcceptError`].
     pub(in crate::flows) async fn accept_screened(
         &self,
         event: Event,
@@ -201,30 +191,32 @@ impl Events {
         if stored.event.agent.trim().is_empty() {
             return Err(AcceptError::NamelessAgent);
         }
-        let key = key.map(|(key, body)| NewKey { agent: stored.event.agent.clone(), key, body, event: id });
         let payload = serde_json::to_vec(&stored).map_err(|error| AcceptError::Unstorable(error.to_string()))?;
+        let (pending, submitted) = self.pending(rules, (id, stored), payload, key, origin)?;
+        place.send(pending);
+        Ok(submitted)
+    }
+
+    /// Pairs an event with the shadows that watch it, under the rules that it is stored by.
+    fn pending(
+        &self,
+        rules: Arc<ActiveConfiguration>,
+        (id, stored): (EventId, StoredEvent),
+        payload: Vec<u8>,
+        key: Option<([u8; 32], [u8; 32])>,
+        origin: &Origin,
+    ) -> Result<(Pending, Submitted), AcceptError> {
         let own_traffic = is_own_traffic(&self.installation, &stored.event, &payload);
         let pairs = self.pairs(&rules, id, &stored, own_traffic, origin.on_demand.as_ref())?;
-        let cost = if origin.on_demand.is_some() { None } else { summed_cost(&rules, &stored.event) };
-        let (answer, receiver) = oneshot::channel();
+        let on_demand = origin.on_demand.is_some();
+        let cost = if on_demand { None } else { summed_cost(&rules, &stored.event) };
+        let (answer, answered) = oneshot::channel();
         let StoredEvent { event: Event { agent, task_id, .. }, triggers, .. } = stored;
-        let (on_demand, by, since) = (origin.on_demand.is_some(), origin.by, Instant::now());
-        place.send(Pending {
-            rules,
-            id,
-            agent,
-            task_id,
-            triggers,
-            payload,
-            key,
-            by,
-            since,
-            pairs,
-            cost,
-            on_demand,
-            answer,
-        });
-        Ok(Submitted { answer: receiver, by: since + self.deadline + TO_SPOOL })
+        let key = key.map(|(key, body)| NewKey { agent: agent.clone(), key, body, event: id });
+        let (by, since) = (origin.by, Instant::now());
+        let pending =
+            Pending { rules, id, agent, task_id, triggers, payload, key, by, since, pairs, cost, on_demand, answer };
+        Ok((pending, Submitted { answer: answered, by: since + self.deadline + TO_SPOOL }))
     }
 
     /// Rebuilds an event of the spool, to be stored under these rules. Its answer has no receiver.
@@ -236,31 +228,11 @@ impl Events {
         let unreadable = |error: serde_json::Error| AcceptError::Unstorable(error.to_string());
         let text = spooled.stored.map_or("", RawValue::get);
         let stored: StoredEvent = serde_json::from_str(text).map_err(unreadable)?;
-        let payload = text.as_bytes().to_vec();
-        let own_traffic = is_own_traffic(&self.installation, &stored.event, &payload);
-        let pairs = self.pairs(rules, spooled.id, &stored, own_traffic, None)?;
-        let cost = summed_cost(rules, &stored.event);
-        let StoredEvent { event: Event { agent, task_id, .. }, triggers, .. } = stored;
         let hash = |bytes: &[u8]| <[u8; 32]>::try_from(bytes).unwrap_or_default();
-        let key = spooled.key.as_ref().map(|SpooledKey { name, body }| {
-            let (key, body) = (hash(name), hash(body));
-            NewKey { agent: agent.clone(), key, body, event: spooled.id }
-        });
-        Ok(Pending {
-            rules: Arc::clone(rules),
-            id: spooled.id,
-            agent,
-            task_id,
-            triggers,
-            payload,
-            key,
-            by: spooled.by,
-            since: Instant::now(),
-            pairs,
-            cost,
-            on_demand: false,
-            answer: oneshot::channel().0,
-        })
+        let key = spooled.key.as_ref().map(|SpooledKey { name, body }| (hash(name), hash(body)));
+        let (payload, origin) = (text.as_bytes().to_vec(), Origin { by: spooled.by, ..Origin::default() });
+        let (pending, _) = self.pending(Arc::clone(rules), (spooled.id, stored), payload, key, &origin)?;
+        Ok(pending)
     }
 
     fn pairs(

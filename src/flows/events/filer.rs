@@ -8,10 +8,7 @@
 use std::{collections::HashMap, io, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::{
-    task::block_in_place,
-    time::{Instant, sleep},
-};
+use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -23,6 +20,7 @@ use crate::{
             spool::{EventSpool, SpooledEvent},
         },
         group_commit::{self, Commit},
+        rounds::pause,
     },
     spool::Segment,
     telemetry::metric,
@@ -34,8 +32,6 @@ use umbra_store::{StoreError, events::received_at, repeats::Repeat};
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 /// Looks between two probes of the spool's folder.
 const LOOKS_PER_PROBE: u32 = 40;
-/// Longest time that a page may take; no request waits for it.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// Age from which an event's partition may be missing.
 const OLD: SignedDuration = SignedDuration::from_hours(12);
 
@@ -97,7 +93,7 @@ impl Filer {
                 self.tell_revoked();
             }
             self.measure();
-            if stop.run_until_cancelled(sleep(BETWEEN_LOOKS)).await.is_none() {
+            if !pause(&stop, BETWEEN_LOOKS).await {
                 return;
             }
         }
@@ -228,9 +224,9 @@ impl Filer {
     }
 
     /// Stores events that are not stored yet, and notes those whose key names another event.
-    async fn store_new(&mut self, batch: &[&Pending]) -> Result<Vec<EventOutcome>, StoreError> {
+    async fn store_new(&mut self, batch: &[&Pending], by_keys: bool) -> Result<Vec<EventOutcome>, StoreError> {
         self.spool.add_uncertain(std::mem::take(&mut self.flusher.leased));
-        let flushed = self.flusher.flush(batch).await?;
+        let flushed = self.flusher.flush(batch, by_keys).await?;
         self.flusher.hand_over(flushed.handed, flushed.unleased);
         let of = |(pending, fate): (&&Pending, &EventOutcome)| match fate {
             EventOutcome::Stored(_) => None,
@@ -251,32 +247,20 @@ impl Commit for Filer {
     const METRICS: (&'static str, &'static str) = (metric::FLUSHES, metric::FLUSH_SECONDS);
     const TRIES: (u32, Duration) = (4, Duration::from_millis(100));
 
-    fn deadline(&self, _batch: &[Filing]) -> Instant {
-        Instant::now() + PATIENCE
-    }
-
     async fn flush(&mut self, batch: &[Filing]) -> Result<Self::Stored, StoreError> {
         let ids: Vec<EventId> = batch.iter().map(|filing| filing.pending.id).collect();
         let stored = self.flusher.reservations.store.events().stored(&ids).await?;
         let fresh: Vec<&Pending> =
             batch.iter().map(|filing| &filing.pending).filter(|pending| !stored.contains(&pending.id)).collect();
-        let mut fates = self.store_new(&fresh).await?.into_iter();
+        let mut fates = self.store_new(&fresh, true).await?.into_iter();
         let fates: Vec<Option<EventOutcome>> =
             ids.iter().map(|id| if stored.contains(id) { None } else { fates.next() }).collect();
-        let conflict = |(filing, fate): (&Filing, &Option<EventOutcome>)| match fate {
-            Some(EventOutcome::Mismatch(_)) => Some(filing.pending.without_key()),
-            _ => None,
-        };
-        let conflicts: Vec<Pending> = batch.iter().zip(&fates).filter_map(conflict).collect();
+        let conflicts = batch.iter().zip(&fates).filter(|(_, fate)| matches!(fate, Some(EventOutcome::Mismatch(_))));
+        let conflicts: Vec<&Pending> = conflicts.map(|(filing, _)| &filing.pending).collect();
         if !conflicts.is_empty() {
-            self.store_new(&conflicts.iter().collect::<Vec<_>>()).await?;
+            self.store_new(&conflicts, false).await?;
         }
         Ok(fates)
-    }
-
-    /// Returns `None`: the next attempt leaves out the events that are stored.
-    async fn look_up(&mut self, _batch: &[Filing], _error: &StoreError) -> Option<Self::Stored> {
-        None
     }
 
     fn may_retry(&self, _batch: &[Filing], error: &StoreError) -> bool {
@@ -286,7 +270,7 @@ impl Commit for Filer {
     async fn answer(&mut self, batch: Vec<Filing>, fates: Self::Stored) {
         let mut counts = [0, 0, 0];
         for (Filing { pending, .. }, fate) in batch.into_iter().zip(fates) {
-            self.spool.forget(pending.id, pending.key.as_ref().map(|key| key.key.as_slice()));
+            self.spool.forget(&pending);
             match fate {
                 None | Some(EventOutcome::Stored(_)) => counts[0] += 1,
                 Some(EventOutcome::Replay(_)) => counts[1] += 1,
@@ -319,7 +303,7 @@ impl Commit for Filer {
                 %error,
                 "the database refuses an event of the spool: the event is set aside"
             );
-            self.spool.forget(pending.id, pending.key.as_ref().map(|key| key.key.as_slice()));
+            self.spool.forget(&pending);
             self.refused.push(place);
         }
     }

@@ -71,14 +71,15 @@ impl Flusher {
         Self { reservations: reservations.clone(), replica: *replica, waiting, ring, leased: Vec::new() }
     }
 
-    /// Stores events, or finds them known by their keys.
+    /// Stores events, or finds them known by their keys; without `by_keys`, their keys do not count.
     ///
     /// # Errors
     /// See [`umbra_store::intake::Flush::write`].
-    pub async fn flush(&mut self, batch: &[&Pending]) -> Result<Flushed, StoreError> {
+    pub async fn flush(&mut self, batch: &[&Pending], by_keys: bool) -> Result<Flushed, StoreError> {
         self.leased.clear();
         let store = &self.reservations.store;
-        let keys: Vec<NewKey> = batch.iter().filter_map(|pending| pending.key.clone()).collect();
+        let keys = batch.iter().filter(|_| by_keys).filter_map(|pending| pending.key.clone());
+        let keys: Vec<NewKey> = keys.collect();
         let late = LateTasks::among(store, batch).await?;
         let wants_locks = batch
             .iter()
@@ -91,19 +92,11 @@ impl Flusher {
             _ => Vec::new(),
         }
         .into_iter();
-        let known: Vec<KeyLookup> =
-            batch
-                .iter()
-                .map(|pending| {
-                    if pending.key.is_some() { key_fates.next().unwrap_or(KeyLookup::Fresh) } else { KeyLookup::Fresh }
-                })
-                .collect();
-        let fresh: Vec<&Pending> = batch
-            .iter()
-            .zip(&known)
-            .filter(|(_, fate)| **fate == KeyLookup::Fresh)
-            .map(|(pending, _)| *pending)
-            .collect();
+        let lookup =
+            |pending: &&Pending| pending.key.as_ref().and_then(|_| key_fates.next()).unwrap_or(KeyLookup::Fresh);
+        let known: Vec<KeyLookup> = batch.iter().map(lookup).collect();
+        let fresh = batch.iter().zip(&known).filter(|(_, fate)| **fate == KeyLookup::Fresh);
+        let fresh: Vec<&Pending> = fresh.map(|(pending, _)| *pending).collect();
         let costs = match &mut flush {
             Some(flush) => TaskCosts::count(flush, &fresh).await?,
             None => TaskCosts::default(),

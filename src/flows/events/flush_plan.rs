@@ -13,7 +13,7 @@ use crate::{
         refusal_memory::ReleasePeriod,
     },
     flows::{
-        active_configuration::ActiveConfiguration,
+        active_configuration::{ActiveConfiguration, ActiveShadow},
         events::{
             Reservations,
             pending::{Pair, Pending},
@@ -225,20 +225,20 @@ impl<'a> Plan<'a> {
                         (Outcome::Skipped, Some(reason), None)
                     }
                     BudgetDecision::Reserve(day) => {
-                        let review = new_review(reservations, pending, (pair, trigger), day);
-                        let id = review.as_ref().map(|review| review.id);
-                        writing.reviews.extend(review);
+                        let review = new_review(reservations, pending, (armed, trigger), day);
+                        let id = review.id;
+                        writing.reviews.push(review);
                         payloads.insert(pending.id, &pending.payload);
-                        (Outcome::Queued, None, id)
+                        (Outcome::Queued, None, Some(id))
                     }
                     BudgetDecision::Open(day, place) => {
-                        let review = new_review(reservations, pending, (pair, trigger), day);
-                        let id = review.as_ref().map(|review| review.id);
-                        if let (Some(slot), Some(waiting), Some(now)) =
-                            (names.get_mut(place), shared.get(place), decided.as_ref().map(|(_, now)| *now))
+                        let review = new_review(reservations, pending, (armed, trigger), day);
+                        let id = Some(review.id);
+                        if let (Some(slot), Some(waiting), Some((_, now))) =
+                            (names.get_mut(place), shared.get(place), &decided)
                         {
                             *slot = id;
-                            writing.reviews.extend(review.map(|review| as_waiting(review, pair, waiting, now)));
+                            writing.reviews.push(as_waiting(review, pair, waiting, *now));
                         }
                         (Outcome::Queued, None, id)
                     }
@@ -379,9 +379,6 @@ pub(in crate::flows) struct LateTasks(HashSet<(String, String)>);
 
 impl LateTasks {
     /// Looks up the tasks of all steps among these events.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn among(store: &Store, events: &[&Pending]) -> Result<Self, StoreError> {
         let steps = events.iter().flat_map(|pending| {
             let steps = pending.pairs.iter().filter(|pair| is_step(pair));
@@ -417,11 +414,10 @@ fn as_waiting(review: NewReview, pair: &Pair, waiting: &WaitingReview, now: Time
 fn new_review(
     reservations: &Reservations,
     pending: &Pending,
-    (pair, trigger): (&Pair, Trigger),
+    (armed, trigger): (&ActiveShadow, Trigger),
     day: Date,
-) -> Option<NewReview> {
-    let armed = pending.rules.shadows.get(pair.shadow)?;
-    Some(NewReview {
+) -> NewReview {
+    NewReview {
         id: ReviewId(reservations.clock.new_id()),
         shadow: armed.shadow.name.clone(),
         version: armed.version_id,
@@ -436,7 +432,7 @@ fn new_review(
         chars: 0,
         waits: None,
         worker: None,
-    })
+    }
 }
 
 /// Leases reviews to this process as far as it has free slots, the most urgent first.

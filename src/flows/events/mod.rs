@@ -27,9 +27,9 @@ use crate::{
     flows::active_configuration::RulesInForce,
     queue::{DispatcherHandle, WorkerHeartbeat},
 };
-use umbra_domain::clock::Clock;
+use umbra_domain::{Event, Trigger, clock::Clock};
 use umbra_llm::Gateway;
-use umbra_store::{Store, installation::Installation};
+use umbra_store::{Store, installation::Installation, results::EventContext};
 
 /// Context of accepting events: screening, gates, and the channel to the writer. Cheap to clone.
 #[derive(Clone)]
@@ -85,7 +85,13 @@ impl Events {
             screening: Arc::new(Semaphore::new(cores.div_ceil(2))),
         };
         let writer = Writer::new(reservations, spool.clone(), receiver, settings);
-        let filer = Filer::new(events.clone(), spool, writer.sibling(), settings);
+        let filer = Filer::new(events.clone(), spool, writer.flusher.sibling(), settings);
         (events, writer, filer)
     }
+}
+
+/// Returns what a finding keeps of its event.
+pub(in crate::flows) fn context_of(event: &Event, trigger: Trigger) -> EventContext {
+    let Event { agent, task_id, task_type, .. } = event;
+    EventContext { agent: agent.clone(), task_id: task_id.clone(), task_type: task_type.clone(), trigger }
 }

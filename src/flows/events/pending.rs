@@ -37,25 +37,6 @@ impl Pending {
         self.on_demand && dispositions.iter().all(|disposition| disposition.outcome == Outcome::Skipped)
     }
 
-    /// Returns a copy without the key, whose answer has no receiver.
-    pub fn without_key(&self) -> Self {
-        Self {
-            rules: Arc::clone(&self.rules),
-            id: self.id,
-            agent: self.agent.clone(),
-            task_id: self.task_id.clone(),
-            triggers: self.triggers.clone(),
-            payload: self.payload.clone(),
-            key: None,
-            by: self.by,
-            since: self.since,
-            pairs: self.pairs.clone(),
-            cost: self.cost,
-            on_demand: self.on_demand,
-            answer: oneshot::channel().0,
-        }
-    }
-
     /// Returns the time that active shadows have for a verdict, if one of them may review the event.
     pub fn verdict_within(&self) -> Option<Duration> {
         let active = self.pairs.iter().filter(|pair| pair.fate.is_ok()).filter_map(|pair| {

@@ -9,13 +9,14 @@ use std::{
     io,
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use jiff::SignedDuration;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -153,17 +154,13 @@ impl EventSpool {
         }))
     }
 
-    fn waiting(&self) -> MutexGuard<'_, SpoolIndex> {
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn files(&self) -> &Spool {
         &self.0.files
     }
 
     /// Returns the number of events in the spool.
     pub fn len(&self) -> usize {
-        self.waiting().ids.len()
+        self.0.waiting.lock().ids.len()
     }
 
     /// True if the spool has no events.
@@ -173,12 +170,12 @@ impl EventSpool {
 
     /// True if this event is in the spool.
     pub fn holds(&self, id: EventId) -> bool {
-        self.waiting().ids.contains(&id)
+        self.0.waiting.lock().ids.contains(&id)
     }
 
     /// Returns the age of the oldest event in the spool.
     fn oldest_age(&self) -> Option<SignedDuration> {
-        let oldest = received_at(*self.waiting().ids.first()?);
+        let oldest = received_at(*self.0.waiting.lock().ids.first()?);
         Some(self.0.clock.now().duration_since(oldest).max(SignedDuration::ZERO))
     }
 
@@ -263,7 +260,7 @@ impl EventSpool {
     /// Spools events durably, and returns the outcome of each. While the database is away, an event is refused if the
     /// oldest is too old.
     pub(super) fn take(&self, batch: &[Pending], is_away: bool) -> Vec<SpoolFate> {
-        let _writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writing = self.0.writing.lock();
         let is_aged = is_away && self.is_aged();
         let mut fates: Vec<SpoolFate> = batch.iter().map(|pending| self.admit(pending, is_aged)).collect();
         let is_new = |fate: &SpoolFate| matches!(fate, SpoolFate::Spooled);
@@ -279,7 +276,7 @@ impl EventSpool {
             if !full {
                 self.note(Some(error));
             }
-            news().for_each(|pending| self.forget(pending.id, pending.key.as_ref().map(|key| key.key.as_slice())));
+            news().for_each(|pending| self.forget(pending));
             let is_lost = |fate: &SpoolFate| match fate {
                 SpoolFate::Spooled => true,
                 SpoolFate::Repeat(first) => !self.holds(*first),
@@ -304,7 +301,7 @@ impl EventSpool {
         if is_aged {
             return SpoolFate::Refused(AcceptError::SpoolFull);
         }
-        let mut waiting = self.waiting();
+        let mut waiting = self.0.waiting.lock();
         if let Some(key) = &pending.key {
             if let Some((body, first)) = waiting.keys.get(key.key.as_slice()) {
                 let is_same = *body == key.body;
@@ -321,19 +318,19 @@ impl EventSpool {
     }
 
     /// Removes an event from the index.
-    pub(super) fn forget(&self, id: EventId, key: Option<&[u8]>) {
-        let mut waiting = self.waiting();
-        waiting.ids.remove(&id);
-        if let Some(key) = key {
-            waiting.keys.remove(key);
+    pub(super) fn forget(&self, pending: &Pending) {
+        let mut waiting = self.0.waiting.lock();
+        waiting.ids.remove(&pending.id);
+        if let Some(key) = &pending.key {
+            waiting.keys.remove(key.key.as_slice());
         }
     }
 
     /// Clears the index if no segment is left: erased and unreadable events were not filed by their ids.
     pub(super) fn settle(&self) -> io::Result<()> {
-        let _writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writing = self.0.writing.lock();
         if !self.0.files.holds_segments()? {
-            let mut waiting = self.waiting();
+            let mut waiting = self.0.waiting.lock();
             waiting.ids.clear();
             waiting.keys.clear();
         }
@@ -345,7 +342,7 @@ impl EventSpool {
         for path in self.0.files.take_over()? {
             let text = std::fs::read(&path)?;
             let lines = text.split(|byte| *byte == b'\n').filter_map(decode);
-            let mut waiting = self.waiting();
+            let mut waiting = self.0.waiting.lock();
             for line in lines.filter_map(|json| serde_json::from_slice::<SpooledEvent<'_>>(json).ok()) {
                 if let Some(SpooledKey { name, body }) = line.key {
                     waiting.keys.entry(name.0).or_insert((body, line.id));
@@ -358,17 +355,17 @@ impl EventSpool {
 
     /// Adds reviews that a transaction of unknown outcome may have leased to this process.
     pub(super) fn add_uncertain(&self, leased: Vec<ReviewId>) {
-        self.waiting().uncertain.extend(leased.into_iter().map(|review| (review, LOOKS_FOR_LEASES)));
+        self.0.waiting.lock().uncertain.extend(leased.into_iter().map(|review| (review, LOOKS_FOR_LEASES)));
     }
 
     /// Returns the reviews that a transaction of unknown outcome may have leased to this process.
     pub(super) fn uncertain(&self) -> Vec<ReviewId> {
-        self.waiting().uncertain.keys().copied().collect()
+        self.0.waiting.lock().uncertain.keys().copied().collect()
     }
 
     /// Removes the reviews that were found, and takes one look from those that were looked for in vain.
     pub(super) fn settle_uncertain(&self, looked_for: &[ReviewId], found: &[ReviewId]) {
-        self.waiting().uncertain.retain(|review, looks| {
+        self.0.waiting.lock().uncertain.retain(|review, looks| {
             *looks -= u32::from(looked_for.contains(review));
             *looks > 0 && !found.contains(review)
         });

@@ -44,7 +44,7 @@ pub struct WriterSettings {
 
 /// Stores pending events.
 pub struct Writer {
-    flusher: Flusher,
+    pub(super) flusher: Flusher,
     spool: EventSpool,
     pending: mpsc::Receiver<Pending>,
     settings: WriterSettings,
@@ -65,11 +65,6 @@ impl Writer {
     /// Returns the notification of stored jobs for which this process had no slot.
     pub fn ring(&self) -> Arc<Notify> {
         Arc::clone(&self.flusher.ring)
-    }
-
-    /// Returns a flusher that makes transactions like this writer's.
-    pub(super) fn sibling(&self) -> Flusher {
-        self.flusher.sibling()
     }
 
     /// Stores events until every sender is gone or `stop` is cancelled; events taken by then are still answered.
@@ -141,7 +136,7 @@ impl Commit for Writer {
         if in_order && !self.spool.has_caught_up().await {
             return Err(StoreError::not_tried());
         }
-        self.flusher.flush(&batch.iter().collect::<Vec<_>>()).await
+        self.flusher.flush(&batch.iter().collect::<Vec<_>>(), true).await
     }
 
     async fn answer(&mut self, batch: Vec<Pending>, flushed: Flushed) {

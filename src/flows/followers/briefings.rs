@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     briefing::{Briefing, BriefingFacts, Period, compose, latest_day, latest_week},
-    flows::{followers::Followers, serialise::to_json},
+    flows::{followers::Followers, rounds::pause, serialise::to_json},
 };
 use umbra_domain::notice::{Notice, NoticeKind};
 use umbra_store::StoreError;
@@ -26,9 +26,6 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(5);
 
 impl Followers {
     /// Returns the filed briefing or report of a period, else one of the present data; `None` for a period to come.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn briefing(&self, period: Period) -> Result<Option<Briefing>, StoreError> {
         let filed = self.store.briefings().filed(period.kind.as_str(), period.first).await?;
         // An erased briefing has an empty body: only the fact that it was filed is left.
@@ -46,9 +43,6 @@ impl Followers {
 
     /// Returns the latest day that is over everywhere; on the first day of the installation that day, as far as it has
     /// come.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn latest_day(&self) -> Result<Period, StoreError> {
         let now = self.store.now().await?;
         let day = latest_day(now, &self.zones(), SignedDuration::ZERO);
@@ -57,9 +51,6 @@ impl Followers {
 
     /// Returns the latest week that is over everywhere; in the first week of the installation that week, as far as it
     /// has come.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn latest_week(&self) -> Result<Period, StoreError> {
         let now = self.store.now().await?;
         let week = latest_week(latest_day(now, &self.zones(), SignedDuration::ZERO));
@@ -82,7 +73,7 @@ impl Followers {
                 Ok(filed) => done = filed,
                 Err(error) => tracing::warn!(%error, "a briefing could not be stored; trying again"),
             }
-            if stop.run_until_cancelled(tokio::time::sleep(BETWEEN_LOOKS)).await.is_none() {
+            if !pause(&stop, BETWEEN_LOOKS).await {
                 return;
             }
         }
@@ -106,20 +97,13 @@ impl Followers {
     async fn file(&self, period: Period, now: Timestamp) -> Result<(), StoreError> {
         let briefing = self.compose(period, now).await?;
         let family = if period == Period::day(period.first) { "briefings" } else { "reports" };
-        let notice = Notice {
-            kind: NoticeKind::BriefingReady,
-            at: now,
-            agent: None,
-            task_id: None,
-            shadow: None,
-            severity: None,
-            // Totals leave passive shadows out.
-            data: json!({
-                "kind": briefing.kind, "period": briefing.period, "first": briefing.first, "last": briefing.last,
-                "path": format!("/v1/{family}/{period}"), "totals": briefing.totals,
-                "recurring_faults": briefing.recurring.len(),
-            }),
-        };
+        // Totals leave passive shadows out.
+        let data = json!({
+            "kind": briefing.kind, "period": briefing.period, "first": briefing.first, "last": briefing.last,
+            "path": format!("/v1/{family}/{period}"), "totals": briefing.totals,
+            "recurring_faults": briefing.recurring.len(),
+        });
+        let notice = Notice::new(NoticeKind::BriefingReady, now, None, data);
         let message = self.webhooks.load().address(&notice, self.clock.new_id());
         let body = to_json("briefing.body", &briefing)?;
         if self.store.briefings().file(period.kind.as_str(), period.first, &body, message.as_ref()).await? {

@@ -6,7 +6,7 @@ use crate::{
     flows::followers::{Followers, breaker_item::BreakerItem, breakers, notify::of_change, reflexions},
 };
 use umbra_domain::{
-    Assessment, EventId, FindingSubject, Mode, ReviewScope, Reviewer, Severity, StoredEvent, verdict::DecidedBy,
+    Assessment, EventId, FindingSubject, ReviewScope, Reviewer, Severity, StoredEvent, verdict::DecidedBy,
 };
 use umbra_store::{
     StoreError,
@@ -54,11 +54,6 @@ impl JudgedEvent {
     pub fn rejects(&self, has_model: bool) -> Option<bool> {
         breaker::rejects(self.assessment, has_model, self.verified()).filter(|_| !self.decided_by.is_doubtful())
     }
-
-    /// True if the shadow is not passive, so that more than the log may show the judgement.
-    pub fn is_public(&self) -> bool {
-        self.review.mode.is_some_and(|mode| mode != Mode::Passive)
-    }
 }
 
 /// A change that messages report; logged and counted once it is stored.
@@ -101,16 +96,12 @@ async fn judged(page: &mut FollowerPage) -> Result<Vec<JudgedEvent>, StoreError>
     if page.ended.reviews.is_empty() {
         return Ok(Vec::new());
     }
-    let mut events = page.events().await?;
+    let events = page.events().await?;
     let mut all = Vec::new();
     for review in &page.ended.reviews {
         for event in &review.events {
-            let stored = events.remove(event).and_then(|(order, payload)| {
-                // Another review of the page may be of the same event.
-                let stored = serde_json::from_slice::<StoredEvent>(&payload).ok();
-                events.insert(*event, (order, payload));
-                Some((order, stored?))
-            });
+            let stored = events.get(event);
+            let stored = stored.and_then(|(order, payload)| Some((*order, serde_json::from_slice(payload).ok()?)));
             // A batch has an assessment of each event; a task's review assesses all its steps.
             let own = review.assessments.iter().find(|own| own.event_id == *event);
             let whole = (review.assessment, review.decided_by, review.score, &review.notes);

@@ -96,9 +96,6 @@ impl ShadowPrecision {
 
 impl Followers {
     /// Stores a person's judgement of a finding, and revises its reflexion and the precision of the shadow.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn judge_finding(
         &self,
         finding: &FindingItem,
@@ -116,9 +113,6 @@ impl Followers {
 }
 
 /// Sets the gauges of judged findings of these shadows.
-///
-/// # Errors
-/// The database does not answer.
 pub async fn show_precision(store: &Store, shadows: &[&str]) -> Result<(), StoreError> {
     for count in store.findings().judged_counts(shadows).await? {
         for (right, n) in [("true", count.right), ("false", count.wrong)] {

@@ -5,10 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{
-    sync::{broadcast, watch},
-    time::timeout,
-};
+use tokio::{sync::broadcast, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::flows::followers::Followers;
@@ -54,7 +51,7 @@ impl FindingFeed {
 impl Followers {
     /// Feeds the streams until `stop`. Without streams it does not query the database.
     pub async fn tail_until(self, stop: CancellationToken) {
-        let mut news = self.verdicts.waiters.news();
+        let mut news = self.verdicts.waiters.news.subscribe();
         // Number up to which findings were sent; `None` while no stream listens.
         let mut position = None;
         loop {
@@ -64,7 +61,7 @@ impl Followers {
             }
             let rest = async {
                 tokio::time::sleep(BETWEEN_LOOKS).await;
-                drop(timeout(POLL, woken(&mut news)).await);
+                drop(timeout(POLL, news.changed()).await);
             };
             if stop.run_until_cancelled(rest).await.is_none() {
                 return;
@@ -95,12 +92,5 @@ impl Followers {
                 return Ok(Some(position));
             }
         }
-    }
-}
-
-async fn woken(news: &mut watch::Receiver<()>) {
-    if news.changed().await.is_err() {
-        // The sender lives as long as the flows.
-        std::future::pending::<()>().await;
     }
 }

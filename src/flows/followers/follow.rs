@@ -4,12 +4,18 @@
 //! only finds what a lost wake-up has left behind. Consequences are stored exactly once; files are written at least
 //! once, and recognised by the id of their review or first finding.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::{findings::Artifacts, flows::followers::Followers, telemetry::metric};
+use crate::{
+    findings::Artifacts,
+    flows::{
+        followers::Followers,
+        rounds::{FailureLog, pause_of_follower},
+    },
+    telemetry::metric,
+};
 use umbra_store::{
     StoreError,
     follow::{Follower, FollowerPage},
@@ -17,47 +23,24 @@ use umbra_store::{
 
 /// Reviews per transaction.
 const PAGE: i64 = 100;
-/// Pause between pages, so that news close together share a page.
-const BETWEEN_PAGES: Duration = Duration::from_millis(50);
-/// Longest pause between looks without a wake-up.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 /// Most overdue verdicts per look.
 const OVERDUE: i64 = 200;
 
 impl Followers {
     /// Follows until `stop`.
     pub async fn follow_until(self, stop: CancellationToken, artifacts: Arc<Artifacts>) {
-        let mut news = self.verdicts.waiters.news();
-        let mut failing = false;
+        let mut news = self.verdicts.waiters.news.subscribe();
+        let mut log = FailureLog::new(
+            "breakers, lessons and messages that follow from reviews are delayed",
+            "breakers, lessons and messages that follow from reviews are up to date again",
+        );
         // Registered at 0, since a counter that appears with its first increment has no rate.
         metrics::counter!(metric::ARTIFACT_FAILURES).increment(0);
         loop {
             let followed = self.follow(&artifacts).await;
-            match &followed {
-                Ok(_) if failing => {
-                    tracing::info!("breakers, lessons and messages that follow from reviews are up to date again");
-                }
-                Err(error) if !failing => {
-                    tracing::warn!(
-                        %error,
-                        "breakers, lessons and messages that follow from reviews are delayed; trying again"
-                    );
-                }
-                _ => {}
-            }
-            failing = followed.is_err();
-            let pause = if failing { BETWEEN_LOOKS } else { BETWEEN_PAGES };
-            let look = Instant::now() + BETWEEN_LOOKS;
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(pause) => {}
-            }
-            if !followed.unwrap_or(false) {
-                tokio::select! {
-                    () = stop.cancelled() => return,
-                    _ = news.changed() => {}
-                    () = sleep_until(look) => {}
-                }
+            log.note(&followed);
+            if !pause_of_follower(&stop, &mut news, &followed).await {
+                return;
             }
         }
     }

@@ -78,7 +78,7 @@ pub(super) fn of_change(change: &ReportedChange, at: Timestamp) -> Notice {
             (kind, agent, json!({"id": id, "agent": agent, "status": status}))
         }
     };
-    Notice { kind, at, agent: Some(agent.clone()), task_id: None, shadow: None, severity: None, data }
+    Notice::new(kind, at, Some(agent), data)
 }
 
 /// Returns a breaker as a message shows it: the fields of a list, and the shadow that decides. `before` is the earlier

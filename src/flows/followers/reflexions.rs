@@ -117,7 +117,7 @@ impl Followers {
     ) -> Result<Vec<consequences::ReportedChange>, StoreError> {
         let limits = &self.settings.reflexion;
         let mut keys = BTreeSet::new();
-        for one in judged.iter().filter(|one| one.is_public()) {
+        for one in judged.iter().filter(|one| one.review.mode.is_some_and(|mode| mode != Mode::Passive)) {
             // A finding about what the agent was given is no fault of the agent.
             let faults = one.findings.iter().filter(|finding| finding.about == FindingSubject::Agent);
             keys.extend(faults.map(|finding| FaultKey {
@@ -190,9 +190,6 @@ impl Followers {
     }
 
     /// Returns a page of reflexions, in the order in which they opened.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn reflexions(&self, filter: &ReflexionFilter, seek: Seek) -> Result<Page<ReflexionItem>, StoreError> {
         let page = self.store.reflexions().list(filter, seek).await?;
         let ids: Vec<ReflexionId> = page.items.iter().map(|(_, row)| row.id).collect();

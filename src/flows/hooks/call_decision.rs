@@ -66,7 +66,7 @@ impl Hooks {
         let ((answer, end), announced) = tokio::join!(self.ruling(asked, request, call, &call_id), announced);
         let stored = async {
             let turn = announced?;
-            if end.is_over() { self.file_unmade(request, &turn, call, &call_id, &end).await } else { Ok(()) }
+            if end.said.is_some() { self.file_unmade(request, &turn, call, &call_id, &end).await } else { Ok(()) }
         };
         if let Err(error) = stored.await {
             // The decision stands: it is in the audit.

@@ -33,11 +33,6 @@ impl CallEnd {
     pub fn to_run() -> Self {
         Self { decision: Some("execute"), ..Self::default() }
     }
-
-    /// True if the call does not run as it was.
-    pub fn is_over(&self) -> bool {
-        self.said.is_some()
-    }
 }
 
 impl Hooks {
@@ -50,14 +45,16 @@ impl Hooks {
         call_id: &str,
         end: &CallEnd,
     ) -> Result<(), HookError> {
+        let (agent, session) = self.call_names(request);
+        let screened = umbra_checks::screen(event_of(request, turn, call, call_id, end));
         let announced = AnnouncedCall {
-            agent: &self.boundary.name_of(&request.speaker()),
-            session: &self.boundary.name_of(&request.call_session()),
+            agent: &agent,
+            session: &session,
             call_id,
             digest: &self.digest(request, call, &call.arguments),
             task_id: &turn.task_id,
             decided: end.decision.is_some(),
-            event: screened(event_of(request, turn, call, call_id, end)),
+            event: serde_json::to_vec(&screened.event).unwrap_or_default(),
         };
         Ok(self.store.hooks().announce(&announced).await?)
     }
@@ -71,8 +68,7 @@ impl Hooks {
         call_id: &str,
         end: &CallEnd,
     ) -> Result<(), HookError> {
-        let (agent, session) =
-            (self.boundary.name_of(&request.speaker()), self.boundary.name_of(&request.call_session()));
+        let (agent, session) = self.call_names(request);
         let digest = self.digest(request, call, end.rewritten.as_ref().unwrap_or(&call.arguments));
         self.store.hooks().settle(&agent, &session, call_id, &digest).await?;
         self.file(&origin(request), event_of(request, turn, call, call_id, end), call_id).await
@@ -82,8 +78,7 @@ impl Hooks {
     pub(super) async fn file_result(&self, request: &HookRequest, turn: &HookTurn) -> Result<(), HookError> {
         let message = &request.message;
         let Some(call) = &message.call else { return Ok(()) };
-        let (agent, session) =
-            (self.boundary.name_of(&request.speaker()), self.boundary.name_of(&request.call_session()));
+        let (agent, session) = self.call_names(request);
         let digest = self.digest(request, call, &call.arguments);
         let given = call.id.as_ref().map(|_| self.call_id(request, call));
         let open = match self.store.hooks().take(&agent, &session, given.as_deref(), &digest).await {
@@ -119,8 +114,7 @@ impl Hooks {
 
     /// Files the calls of a turn that has ended, whose results did not come.
     pub(super) async fn file_open_calls(&self, request: &HookRequest) -> Result<(), HookError> {
-        let (agent, session) =
-            (self.boundary.name_of(&request.speaker()), self.boundary.name_of(&request.call_session()));
+        let (agent, session) = self.call_names(request);
         for open in self.store.hooks().take_all(&agent, &session).await? {
             let Some(event) = open.event.and_then(|event| serde_json::from_slice::<Event>(&event).ok()) else {
                 continue;
@@ -157,6 +151,11 @@ impl Hooks {
 
     /// Reports the outcome of a call to the audit; returns false if the call was never decided. The event is filed even
     /// if this fails.
+    /// Agent and session by which a call is noted until its result comes.
+    fn call_names(&self, request: &HookRequest) -> (String, String) {
+        (self.boundary.name_of(&request.speaker()), self.boundary.name_of(&request.call_session()))
+    }
+
     async fn report(&self, request: &HookRequest, call_id: &str) -> bool {
         let message = &request.message;
         let failed = message.kind == Some(EventKind::Failure) || message.error.is_some();
@@ -238,7 +237,7 @@ fn event_of(request: &HookRequest, turn: &HookTurn, call: &HookedCall, call_id: 
     if let Some(id) = end.decision_id {
         event.metadata.insert("decision_id".to_owned(), json!(id));
     }
-    event.status = end.decision.filter(|_| end.is_over()).map(ToOwned::to_owned);
+    event.status = end.decision.filter(|_| end.said.is_some()).map(ToOwned::to_owned);
     let name = ToolName { server: call.server.clone(), name: call.tool.clone() };
     event.tool = Some(ToolCall {
         name: name.to_string(),
@@ -272,9 +271,4 @@ fn event(request: &HookRequest, turn: &HookTurn) -> Event {
 
 fn origin(request: &HookRequest) -> Origin {
     Origin { by: request.by, ..Origin::default() }
-}
-
-/// Writes an event as it may be stored: without credentials.
-fn screened(event: Event) -> Vec<u8> {
-    serde_json::to_vec(&umbra_checks::screen(event).event).unwrap_or_default()
 }

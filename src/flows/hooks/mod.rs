@@ -19,6 +19,7 @@ use crate::flows::{
     decisions::Boundary,
     events::{AcceptError, Origin},
     otel::Otel,
+    rounds::pause,
     sessions::Sidecar,
 };
 use umbra_config::settings::SidecarHooks;
@@ -126,60 +127,44 @@ impl Hooks {
     /// The event cannot be stored. The agent goes on: nothing but a call waits for an answer.
     pub async fn answer(&self, asked: Instant, request: &HookRequest) -> Result<HookAnswer, HookError> {
         let message = &request.message;
-        match (message.kind, request.mode) {
-            (Some(EventKind::Call), HookMode::Enforce) if request.is_canary() => {
-                Ok(self.answer_canary(asked, request).await)
+        let Some(kind) = message.kind.filter(|kind| *kind != EventKind::Ignored) else { return Ok(HookAnswer::Pass) };
+        match (kind, request.mode) {
+            (EventKind::Call, HookMode::Enforce) if request.is_canary() => {
+                return Ok(self.answer_canary(asked, request).await);
             }
-            (Some(EventKind::Call), HookMode::Observe) if request.is_canary() => {
-                self.note(request).await?;
-                Ok(HookAnswer::Deny("Umbra: canary stored".to_owned()))
-            }
-            (Some(EventKind::Call), HookMode::Enforce) => Ok(self.decide(asked, request).await),
-            (Some(EventKind::Call), HookMode::Observe) => {
-                let turn = self.note(request).await?;
-                if let Some(call) = &request.message.call {
+            (EventKind::Call, HookMode::Enforce) => return Ok(self.decide(asked, request).await),
+            // A turn that was interrupted had no end.
+            (EventKind::Prompt, _) if message.prompt.is_some() => self.file_open_calls(request).await?,
+            _ => {}
+        }
+        let turn = self.note(request).await?;
+        match kind {
+            EventKind::Call if request.is_canary() => return Ok(HookAnswer::Deny("Umbra: canary stored".to_owned())),
+            EventKind::Call => {
+                if let Some(call) = &message.call {
                     let call_id = self.call_id(request, call);
                     self.announce(request, &turn, call, &call_id, &CallEnd::default()).await?;
                 }
-                Ok(HookAnswer::Pass)
             }
-            (Some(EventKind::Result | EventKind::Failure), _) => {
-                let turn = self.note(request).await?;
-                self.file_result(request, &turn).await?;
-                Ok(HookAnswer::Pass)
-            }
-            (Some(EventKind::Stop), _) => {
-                let turn = self.note(request).await?;
+            EventKind::Result | EventKind::Failure => self.file_result(request, &turn).await?,
+            EventKind::Stop => {
                 if let held @ HookAnswer::Hold(_) = self.hold(asked, request).await {
                     return Ok(held);
                 }
                 self.file_open_calls(request).await?;
                 self.file_answer(request, &turn).await?;
-                Ok(HookAnswer::Pass)
             }
-            (Some(EventKind::SubagentStop | EventKind::SessionEnd), _) => {
-                let turn = self.note(request).await?;
+            EventKind::SubagentStop | EventKind::SessionEnd => {
                 // Droid does not say which subagent has ended; the main agent's calls go on.
-                if message.subagent.is_some() || message.kind == Some(EventKind::SessionEnd) {
+                if message.subagent.is_some() || kind == EventKind::SessionEnd {
                     self.file_open_calls(request).await?;
                 }
                 self.file_answer(request, &turn).await?;
-                Ok(HookAnswer::Pass)
             }
-            (Some(EventKind::Prompt), _) => {
-                if message.prompt.is_some() {
-                    // A turn that was interrupted had no end.
-                    self.file_open_calls(request).await?;
-                }
-                let turn = self.note(request).await?;
-                Ok(self.advise(asked, request, &turn).await)
-            }
-            (Some(EventKind::SessionStart), _) => {
-                self.note(request).await?;
-                Ok(HookAnswer::Pass)
-            }
-            (Some(EventKind::Ignored) | None, _) => Ok(HookAnswer::Pass),
+            EventKind::Prompt => return Ok(self.advise(asked, request, &turn).await),
+            EventKind::SessionStart | EventKind::Ignored => {}
         }
+        Ok(HookAnswer::Pass)
     }
 
     /// Returns the names of agent and session as they are stored.
@@ -220,9 +205,8 @@ impl Hooks {
     /// Files calls of sessions that have died, until `stop`: their results do not come.
     pub async fn file_stale_calls_until(self, stop: CancellationToken) {
         loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(BETWEEN_SWEEPS) => {}
+            if !pause(&stop, BETWEEN_SWEEPS).await {
+                return;
             }
             let stale = self.store.hooks().take_stale(STALE_AFTER, SWEPT).await.unwrap_or_default();
             for (_, open) in stale {

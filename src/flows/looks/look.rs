@@ -7,7 +7,10 @@ use std::{
 
 use crate::{
     flows::{
-        active_configuration::ActiveConfiguration, collapse::collapse_key, events::accept::is_own_traffic, looks::Looks,
+        active_configuration::{ActiveConfiguration, ActiveShadow},
+        collapse::collapse_key,
+        events::{accept::is_own_traffic, context_of},
+        looks::Looks,
     },
     telemetry::metric,
     watch::Match,
@@ -18,7 +21,7 @@ use umbra_store::{
     StoreError,
     events::received_at,
     looks::{LookEvent, LookFinding, LookPage},
-    results::{EventContext, NewFinding},
+    results::NewFinding,
 };
 
 /// Bytes of text after which the task yields; the checks of a longer text run in `block_in_place`.
@@ -29,6 +32,12 @@ struct Observer {
     shadow: Arc<Shadow>,
     version: i32,
     trigger: Trigger,
+}
+
+impl Observer {
+    fn of(armed: &ActiveShadow, trigger: Trigger) -> Self {
+        Self { shadow: Arc::clone(&armed.shadow), version: armed.version_id, trigger }
+    }
 }
 
 impl Looks {
@@ -67,7 +76,7 @@ impl Looks {
         let armed = watching.filter_map(|found| Some((found.trigger, rules.shadows.get(found.shadow)?)));
         let observers: Vec<Observer> = armed
             .filter(|(_, armed)| armed.shadow.enabled)
-            .map(|(trigger, armed)| Observer { shadow: Arc::clone(&armed.shadow), version: armed.version_id, trigger })
+            .map(|(trigger, armed)| Observer::of(armed, trigger))
             .collect();
         let is_new = |found: &LookFinding| {
             let evidence = found.found.finding.evidence.as_ref();
@@ -114,11 +123,7 @@ impl Looks {
         let steps = steps.filter_map(|found| Some((found.trigger, rules.shadows.get(found.shadow)?)));
         let mut steps = steps.filter(|(_, armed)| armed.shadow.enabled && !has_pair(armed.version_id)).peekable();
         if steps.peek().is_some() && !is_own_traffic(&self.installation, &stored.event, &event.payload) {
-            observers.extend(steps.map(|(trigger, armed)| Observer {
-                shadow: Arc::clone(&armed.shadow),
-                version: armed.version_id,
-                trigger,
-            }));
+            observers.extend(steps.map(|(trigger, armed)| Observer::of(armed, trigger)));
         }
         (!observers.is_empty()).then_some((stored, observers))
     }
@@ -162,12 +167,7 @@ impl Looks {
                     id: FindingId(self.clock.new_id()),
                     fingerprint: umbra_review::fingerprint(&finding),
                     finding,
-                    place: EventContext {
-                        agent: event.agent.clone(),
-                        task_id: event.task_id.clone(),
-                        task_type: event.task_type.clone(),
-                        trigger: *trigger,
-                    },
+                    place: context_of(event, *trigger),
                     recommendation: clean(&recommendation),
                 },
                 shadow: shadow.name.clone(),

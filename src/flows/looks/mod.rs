@@ -9,7 +9,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    flows::{active_configuration::RulesInForce, verdicts::Verdicts},
+    flows::{
+        active_configuration::RulesInForce,
+        rounds::{FailureLog, pause},
+        verdicts::Verdicts,
+    },
     telemetry::metric,
 };
 use umbra_domain::{ReviewScope, clock::Clock};
@@ -59,25 +63,18 @@ pub struct LookSettings {
 impl Looks {
     /// Runs checks on events until `stop`.
     pub async fn look_until(self, stop: CancellationToken) {
-        let mut failing = false;
+        let mut log =
+            FailureLog::new("the built-in checks cannot examine events", "the built-in checks examine events again");
         // Registered at 0, since a counter that appears with its first increment has no rate.
         metrics::counter!(metric::LOOKS).increment(0);
         metrics::counter!(metric::CHECK_BACKLOG_SHED).increment(0);
         loop {
             let started = Instant::now();
-            let looked = self.look(if failing { EVENTS_AGAIN } else { EVENTS }).await;
-            match &looked {
-                Ok(_) if failing => tracing::info!("the built-in checks examine events again"),
-                Err(error) if !failing => {
-                    tracing::warn!(%error, "the built-in checks cannot examine events; trying again");
-                }
-                _ => {}
-            }
-            failing = looked.is_err();
-            let pause = if looked.unwrap_or(false) { self.pause(started.elapsed()) } else { BETWEEN_LOOKS };
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(pause) => {}
+            let looked = self.look(if log.is_failing { EVENTS_AGAIN } else { EVENTS }).await;
+            log.note(&looked);
+            let rest = if looked.unwrap_or(false) { self.pause(started.elapsed()) } else { BETWEEN_LOOKS };
+            if !pause(&stop, rest).await {
+                return;
             }
         }
     }

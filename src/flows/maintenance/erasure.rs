@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::{
     findings::{ArtifactError, ErasedFiles, ErasureTarget, Places, erase_files},
     flows::{
+        decisions::bare_audit_row,
         events::spool::erased,
         serialise::to_json,
         sessions::workspace::{FilesError, remove_gone},
@@ -153,14 +154,8 @@ async fn erase_audit(store: &Store, whose: &ErasureScope) -> Result<u64, StoreEr
     let ErasureScope::Agent(agent) = whose else { return Ok(0) };
     let mut erased = 0;
     loop {
-        let page = again(async || {
-            let said = |gone: &[(i64, Vec<u8>)]| erasure(agent, gone);
-            Ok(ErasedCounts {
-                audit: store.audit().erase_audit(agent, COUNT_STEP, said).await?,
-                ..ErasedCounts::default()
-            })
-        });
-        let page = page.await?.audit;
+        let page = async || store.audit().erase_audit(agent, COUNT_STEP, |gone| erasure(agent, gone)).await;
+        let page = again(page).await?;
         erased += page;
         if page == 0 {
             return Ok(erased);
@@ -180,7 +175,12 @@ async fn spooled(dir: PathBuf, whose: &ErasureScope, count_only: bool) -> io::Re
         let counts = segments.iter().map(|segment| spool::erase(segment, |json| erased(json, &is_theirs), count_only));
         counts.sum()
     };
-    let done = tokio::task::spawn_blocking(erase_all).await;
+    in_files(erase_all).await
+}
+
+/// Runs work on files.
+async fn in_files(work: impl FnOnce() -> io::Result<u64> + Send + 'static) -> io::Result<u64> {
+    let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|_| Err(io::Error::other("the erasure failed because of a fault in Umbra")))
 }
 
@@ -188,32 +188,22 @@ async fn spooled(dir: PathBuf, whose: &ErasureScope, count_only: bool) -> io::Re
 async fn audit_lines(dir: PathBuf, whose: &ErasureScope, count_only: bool) -> io::Result<u64> {
     let ErasureScope::Agent(agent) = whose else { return Ok(0) };
     let agent = agent.clone();
-    let erased = tokio::task::spawn_blocking(move || journal::erase(&dir, &agent, count_only)).await;
-    erased.unwrap_or_else(|_| Err(io::Error::other("the erasure failed because of a fault in Umbra")))
+    in_files(move || journal::erase(&dir, &agent, count_only)).await
 }
 
 /// Builds the audit row of an erasure. The row names the erased rows, not their content.
 fn erasure(agent: &str, gone: &[(i64, Vec<u8>)]) -> Result<NewAudit, StoreError> {
-    Ok(NewAudit {
-        id: Clock::system().new_id(),
-        kind: AuditKind::Erasure,
-        agent: Some(agent.to_owned()),
-        session: None,
-        run: None,
-        call_id: None,
-        tool: None,
-        body: to_json("audit.body", &ErasedPayloads::of(gone))?,
-        payload: None,
-    })
+    let body = to_json("audit.body", &ErasedPayloads::of(gone))?;
+    Ok(NewAudit { agent: Some(agent.to_owned()), ..bare_audit_row(Clock::system().new_id(), AuditKind::Erasure, body) })
 }
 
 /// Selects the files to erase: those that name the agent or the task, and those of reviews of their events.
 async fn unwanted(store: &Store, whose: &ErasureScope) -> Result<ErasureTarget, StoreError> {
-    let name = |whose: &ErasureScope| Some(whose.name().to_owned());
-    let mut unwanted = match whose {
-        ErasureScope::Agent(_) => ErasureTarget { agent: name(whose), ..ErasureTarget::default() },
-        ErasureScope::Task(_) => ErasureTarget { task_id: name(whose), ..ErasureTarget::default() },
-    };
+    let mut unwanted = ErasureTarget::default();
+    match whose {
+        ErasureScope::Agent(agent) => unwanted.agent = Some(agent.clone()),
+        ErasureScope::Task(task) => unwanted.task_id = Some(task.clone()),
+    }
     unwanted.reviews.extend(store.upkeep().reviews_that_found(whose).await?);
     let mut after = 0;
     while let Some((last, reviews)) = store.upkeep().reviews_left_by(whose, after, COUNT_STEP).await? {
@@ -239,7 +229,7 @@ async fn patiently(store: &Store, page: Vec<Erasable>, replica: Uuid) -> Result<
 }
 
 /// Repeats an operation whose locks may be taken, for a bounded number of attempts.
-async fn again(mut what: impl AsyncFnMut() -> Result<ErasedCounts, StoreError>) -> Result<ErasedCounts, StoreError> {
+async fn again<T>(mut what: impl AsyncFnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
     let mut tried = 1;
     loop {
         match what().await {

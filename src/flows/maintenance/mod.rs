@@ -7,7 +7,9 @@ pub mod retention;
 pub mod status;
 pub mod tick;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use self::probe::ProbeStatus;
 use crate::{

@@ -104,7 +104,11 @@ pub(super) fn needs(
         problem: format!("the built-in checks skipped {} events within a day because too many waited", checks.shed),
         remedy: "give the checks a larger share of the processor (looks in the settings), or add a server",
     });
-    let silent = telemetry.iter().filter(|service| service.says_little()).map(|service| Need {
+    // Most calls of models come without content.
+    let is_silent = |service: &&TelemetryStatus| {
+        service.model_calls > 0 && service.without_content.saturating_mul(2) > service.model_calls
+    };
+    let silent = telemetry.iter().filter(is_silent).map(|service| Need {
         kind: "telemetry",
         name: service.service.clone(),
         problem: format!(

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
-use crate::flows::{active_configuration::ActiveConfiguration, maintenance::Maintenance};
+use crate::flows::{active_configuration::ActiveConfiguration, maintenance::Maintenance, rounds::pause};
 use umbra_domain::{ModelSpec, NanoUsd};
 use umbra_llm::{Charge, ProviderState, Readiness, Request};
 
@@ -55,15 +55,10 @@ impl Maintenance {
                 }
                 probed.insert(spec.alias.clone(), (spec, Instant::now()));
             }
-            if stop.run_until_cancelled(tokio::time::sleep(BETWEEN_LOOKS)).await.is_none() {
+            if !pause(&stop, BETWEEN_LOOKS).await {
                 return;
             }
         }
-    }
-
-    /// Returns the probes since the start.
-    pub fn probes(&self) -> ProbeStatus {
-        *self.probes.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Returns a fault of a model in use that an operator has to correct: its provider refuses the key or the request,
@@ -98,7 +93,7 @@ impl Maintenance {
             Err(failure) if failure.charge == Charge::None => NanoUsd::ZERO,
             Err(_) => worst(),
         };
-        let mut probes = self.probes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut probes = self.probes.lock();
         *probes = probes.with(ProbeStatus { calls: 1, usd: spent.usd() });
         if let Err(failure) = answer {
             let why = umbra_checks::redact(&failure.message).as_str().to_owned();

@@ -34,10 +34,10 @@ impl Maintenance {
                 tracing::info!(partitions = dropped, "dropped events older than retention.events_days");
             }
         }
-        for part in PARTS {
+        for kind in KINDS {
             for _ in 0..BATCHES {
-                let deleted = part.delete(&mut sweep, keep).await?;
-                count(part.word(), deleted);
+                let deleted = delete(kind, &mut sweep, keep).await?;
+                count(kind, deleted);
                 if deleted == 0 {
                     break;
                 }
@@ -49,52 +49,20 @@ impl Maintenance {
 }
 
 /// Kinds of rows that are deleted in batches. Reviews go only after their events, since an event shows its reviews.
-#[derive(Clone, Copy)]
-enum ExpiringRows {
-    Reviews,
-    Counts,
-    Cooldowns,
-    Keys,
-    Calls,
-    Sessions,
-    Tools,
-}
+const KINDS: [&str; 7] = ["reviews", "counts", "cooldowns", "keys", "calls", "sessions", "tools"];
 
-const PARTS: [ExpiringRows; 7] = [
-    ExpiringRows::Reviews,
-    ExpiringRows::Counts,
-    ExpiringRows::Cooldowns,
-    ExpiringRows::Keys,
-    ExpiringRows::Calls,
-    ExpiringRows::Sessions,
-    ExpiringRows::Tools,
-];
-
-impl ExpiringRows {
-    async fn delete(self, sweep: &mut RetentionLock, keep: &Retention) -> Result<u64, StoreError> {
-        match self {
-            Self::Reviews if keep.reviews_days > 0 => sweep.delete_reviews(keep.reviews_days).await,
-            Self::Counts if keep.counts_days > 0 => sweep.delete_counts(keep.counts_days).await,
-            Self::Tools if keep.counts_days > 0 => sweep.delete_tools(keep.counts_days).await,
-            // A session keeps its labels, and a run its execution, as long as their events are kept.
-            Self::Calls if keep.events_days > 0 => sweep.delete_calls(keep.events_days).await,
-            Self::Sessions if keep.events_days > 0 => sweep.delete_sessions(keep.events_days).await,
-            Self::Reviews | Self::Counts | Self::Tools | Self::Calls | Self::Sessions => Ok(0),
-            Self::Cooldowns => sweep.delete_cooldowns().await,
-            Self::Keys => sweep.delete_keys(keep.idempotency_hours).await,
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Reviews => "reviews",
-            Self::Counts => "counts",
-            Self::Cooldowns => "cooldowns",
-            Self::Keys => "keys",
-            Self::Calls => "calls",
-            Self::Sessions => "sessions",
-            Self::Tools => "tools",
-        }
+/// Deletes a batch of a kind.
+async fn delete(kind: &str, sweep: &mut RetentionLock, keep: &Retention) -> Result<u64, StoreError> {
+    match kind {
+        "reviews" if keep.reviews_days > 0 => sweep.delete_reviews(keep.reviews_days).await,
+        "counts" if keep.counts_days > 0 => sweep.delete_counts(keep.counts_days).await,
+        "tools" if keep.counts_days > 0 => sweep.delete_tools(keep.counts_days).await,
+        // A session keeps its labels, and a run its execution, as long as their events are kept.
+        "calls" if keep.events_days > 0 => sweep.delete_calls(keep.events_days).await,
+        "sessions" if keep.events_days > 0 => sweep.delete_sessions(keep.events_days).await,
+        "cooldowns" => sweep.delete_cooldowns().await,
+        "keys" => sweep.delete_keys(keep.idempotency_hours).await,
+        _ => Ok(0),
     }
 }
 

@@ -71,13 +71,6 @@ pub struct TelemetryStatus {
     pub seen_at: Timestamp,
 }
 
-impl TelemetryStatus {
-    /// True if most calls of models come without content.
-    pub(super) fn says_little(&self) -> bool {
-        self.model_calls > 0 && self.without_content.saturating_mul(2) > self.model_calls
-    }
-}
-
 /// Queue of reviews.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct QueueStatus {
@@ -223,9 +216,6 @@ struct ShadowStanding {
 impl ProcessStatus {
     /// Returns the standings filed by processes that gave a sign of life within `dead_after`, the newest process first.
     /// Standings of another version of Umbra in another form are left out.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn of_servers(store: &Store, dead_after: Duration) -> Result<Vec<Self>, StoreError> {
         let filed = store.queue().standings(dead_after).await?;
         Ok(filed.iter().filter_map(|text| serde_json::from_str(text).ok()).collect())
@@ -247,9 +237,6 @@ impl ProcessStatus {
 
     /// Returns the status of the service by these processes: the shadows of the first, and the worst health of each
     /// provider.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn status(servers: &[Self], store: &Store) -> Result<Status, StoreError> {
         let mut shadows = Vec::new();
         for filed in servers.first().iter().flat_map(|standing| &standing.shadows) {
@@ -288,25 +275,22 @@ impl ProviderStatus {
 
 impl Maintenance {
     /// Returns the present status of the service, as this process sees it.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn status(&self) -> Result<Status, StoreError> {
         let rules = self.rules.load_full();
         let ProcessStatus { shadows, providers, .. } = rules.standing();
         let shadows = rules.shadows.iter().map(|armed| Arc::clone(&armed.shadow)).zip(shadows).collect();
         let servers = self.store.queue().standings(self.pulse.settings().dead_after).await?.len();
-        let spool = Some(self.spool.status());
-        Ok(Status { spool, probes: self.probes(), ..status(&self.store, shadows, providers, servers).await? })
+        let (spool, probes) = (Some(self.spool.status()), *self.probes.lock());
+        Ok(Status { spool, probes, ..status(&self.store, shadows, providers, servers).await? })
     }
 
     /// Files the standing of this process, for status requests to other processes.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn file_standing(&self) -> Result<(), StoreError> {
-        let standing =
-            ProcessStatus { spool: Some(self.spool.status()), probes: self.probes(), ..self.rules.load().standing() };
+        let standing = ProcessStatus {
+            spool: Some(self.spool.status()),
+            probes: *self.probes.lock(),
+            ..self.rules.load().standing()
+        };
         let text = to_json("worker.standing", &standing)?;
         match self.pulse.live_worker_id() {
             Some(worker) => self.store.queue().store_status(worker, &text).await,

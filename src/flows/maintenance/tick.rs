@@ -10,6 +10,7 @@ use crate::{
     flows::{
         followers::feedback::show_precision,
         maintenance::{Maintenance, needs::Need},
+        rounds::pause,
     },
     telemetry::metric,
 };
@@ -59,9 +60,8 @@ impl Maintenance {
             for (state, value) in [("queued", queued as f64), ("running", running as f64)] {
                 metrics::gauge!(metric::QUEUE_REVIEWS, "state" => state).set(value);
             }
-            tokio::select! {
-                () = stop.cancelled() => break,
-                () = tokio::time::sleep(self.pulse.settings().heartbeat) => {}
+            if !pause(&stop, self.pulse.settings().heartbeat).await {
+                break;
             }
         }
         match self.pulse.leave().await {
@@ -89,20 +89,18 @@ impl Maintenance {
                 }
                 Err(error) => tracing::debug!(%error, "problems that need attention could not be determined"),
             }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(BETWEEN_COUNTS) => {}
+            if !pause(&stop, BETWEEN_COUNTS).await {
+                return;
             }
         }
     }
 
     /// Takes over from silent processes, and wakes the workers with free slots for their reviews, until `stop`.
     pub async fn relieve_until(self, stop: CancellationToken) {
-        let pause = BETWEEN_RELIEFS.min(self.pulse.settings().heartbeat);
+        let rest = BETWEEN_RELIEFS.min(self.pulse.settings().heartbeat);
         loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(pause) => {}
+            if !pause(&stop, rest).await {
+                return;
             }
             match self.pulse.take_over_dead_workers().await {
                 Ok(false) => {}
@@ -125,9 +123,8 @@ impl Maintenance {
     /// Looks for released units while spent caps are remembered, until `stop`.
     pub async fn watch_releases_until(self, stop: CancellationToken) {
         loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(BETWEEN_RELEASES) => {}
+            if !pause(&stop, BETWEEN_RELEASES).await {
+                return;
             }
             let rules = self.rules.load_full();
             if rules.memory.is_empty() {
@@ -151,9 +148,8 @@ impl Maintenance {
                 tracing::debug!(%error, "people's feedback could not be counted");
             }
             stop.run_until_cancelled(self.sweep(&retention)).await;
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(HOUSEKEEPING) => {}
+            if !pause(&stop, HOUSEKEEPING).await {
+                return;
             }
             if let Err(error) = self.store.upkeep().make_partitions(self.clock.now()).await {
                 tracing::warn!(%error, "partitions for coming events could not be made; trying again");
@@ -166,7 +162,7 @@ impl Maintenance {
 
     /// Wakes other processes when jobs wait here without a slot, or reviews ended, until `stop`.
     pub async fn ring_until(self, stop: CancellationToken, unleased: Arc<Notify>) {
-        let ended = self.verdicts.waiters.ring();
+        let ended = &self.verdicts.waiters.ring;
         loop {
             let news = tokio::select! {
                 () = stop.cancelled() => return,
@@ -201,9 +197,8 @@ impl Maintenance {
             };
             let Err(error) = ended;
             tracing::debug!(%error, "notifications of the database cannot be received; reviews are found by polling");
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(BETWEEN_LISTENS) => {}
+            if !pause(&stop, BETWEEN_LISTENS).await {
+                return;
             }
         }
     }

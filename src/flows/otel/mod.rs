@@ -13,12 +13,13 @@ mod worker;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, Semaphore, SemaphorePermit},
     time::Instant,

@@ -116,8 +116,7 @@ impl Otel {
             record.stop_reason.as_mut(),
         ];
         names.into_iter().flatten().for_each(clean);
-        let mut screened: HashMap<usize, StoredEvent> = HashMap::new();
-        for (at, part) in record.parts.iter().enumerate() {
+        for part in &mut record.parts {
             let mut event = part.stored.event.clone();
             // A secret has the same tag throughout a trace.
             event.agent.clone_from(&record.service);
@@ -126,10 +125,7 @@ impl Otel {
                 self.0.events.screen(EventId(self.0.clock.new_id()), event).await;
             (event.agent, event.task_id) = (String::new(), None);
             let marks = marks.into_iter().filter(|mark| !matches!(mark.field.as_str(), "agent" | "task_id"));
-            screened.insert(at, StoredEvent { event, triggers: Vec::new(), marks: marks.collect() });
-        }
-        for (at, part) in record.parts.iter_mut().enumerate() {
-            part.stored = screened.remove(&at)?;
+            part.stored = StoredEvent { event, triggers: Vec::new(), marks: marks.collect() };
         }
         Some(NewRecord { trace: trace_of(&record.trace, by), digest, record: serde_json::to_vec(&record).ok()? })
     }

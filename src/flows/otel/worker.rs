@@ -21,7 +21,10 @@ use super::{
     session_call, trace_id,
 };
 use crate::{
-    flows::events::{AcceptError, Origin},
+    flows::{
+        events::{AcceptError, Origin},
+        rounds::FailureLog,
+    },
     telemetry::metric,
 };
 use umbra_domain::{EventId, StoredEvent};
@@ -68,7 +71,8 @@ enum TraceError {
 impl Otel {
     /// Assembles traces until `stop`, some at a time.
     pub async fn assemble_until(self, stop: CancellationToken) {
-        let (mut failing, mut deleted) = (false, Instant::now());
+        let mut log = FailureLog::new("a trace cannot be assembled", "traces are assembled again");
+        let mut deleted = Instant::now();
         let mut running: JoinSet<Result<(), TraceError>> = JoinSet::new();
         while !stop.is_cancelled() {
             if deleted.elapsed() > BETWEEN_DELETIONS {
@@ -78,17 +82,11 @@ impl Otel {
                 }
             }
             let started = self.start_due(&mut running).await;
-            let ended = tokio::select! {
+            log.note(&tokio::select! {
                 () = stop.cancelled() => break,
                 _ = timeout(BETWEEN_LOOKS, self.0.arrived.notified()) => started.map_err(TraceError::from),
                 Some(ended) = running.join_next() => ended.unwrap_or(Ok(())),
-            };
-            match &ended {
-                Ok(()) if failing => tracing::info!("traces are assembled again"),
-                Err(error) if !failing => tracing::warn!(%error, "a trace cannot be assembled; trying again"),
-                _ => {}
-            }
-            failing = ended.is_err();
+            });
         }
         while running.join_next().await.is_some() {}
     }
@@ -210,7 +208,7 @@ impl Otel {
         if count.withheld <= 0 {
             return;
         }
-        let mut told = self.0.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut told = self.0.told.lock();
         let key = format!("{}/{}", count.service, count.scope);
         if told.get(&key).is_some_and(|told| told.elapsed() < QUIET) {
             return;

@@ -30,10 +30,10 @@ const WAIT_FOR_MONEY: Duration = Duration::from_secs(1);
 const EXCESSIVE_USAGE: &str = "The provider reported more tokens than the prompt and the output limit allow: the call \
                                is charged the most that it could use.";
 
-/// Outcome of asking a model.
-pub(in crate::flows) enum ModelOutcome {
-    /// One judgement for each item, and the tokens of the calls (input, output).
-    Judged(Vec<Judgement>, (u64, u64)),
+/// Outcome of asking a model: one judgement for each item, and the tokens of the calls (input, output).
+pub(in crate::flows) enum ModelOutcome<T = (Vec<Judgement>, (u64, u64))> {
+    /// The model, or the checks in its place, have judged.
+    Judged(T),
     /// No judgement yet: run the job again after `delay`. `counted`: the attempt counts.
     Retry { delay: Duration, why: String, counted: bool },
     /// No judgement, and none to come.
@@ -66,22 +66,11 @@ enum ModelCallOutcome {
 }
 
 /// Kinds of a further call, in the order in which they are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FollowUpKind {
-    Repair,
-    Quotes,
-    Confirmation,
-}
-
-impl FollowUpKind {
-    fn of(follow_up: &FollowUp) -> Self {
-        match follow_up {
-            FollowUp::Repair(_) => Self::Repair,
-            FollowUp::Quotes { .. } => Self::Quotes,
-            FollowUp::Confirmation(_) => Self::Confirmation,
-        }
-    }
-}
+const FOLLOW_UPS: [fn(&FollowUp) -> bool; 3] = [
+    |follow_up| matches!(follow_up, FollowUp::Repair(_)),
+    |follow_up| matches!(follow_up, FollowUp::Quotes { .. }),
+    |follow_up| matches!(follow_up, FollowUp::Confirmation(_)),
+];
 
 /// Judgements and usage of the replies so far.
 struct ReplySummary {
@@ -131,8 +120,8 @@ impl Conversation<'_> {
         let mut said =
             ReplySummary { judgements: self.judge(matter, &prompt, &reply), tokens: (0, 0), excessive: false };
         said.count(&reply, excessive);
-        for wanted in [FollowUpKind::Repair, FollowUpKind::Quotes, FollowUpKind::Confirmation] {
-            self.follow_up(matter, &prompt, wanted, &mut said).await?;
+        for is_wanted in FOLLOW_UPS {
+            self.follow_up(matter, &prompt, is_wanted, &mut said).await?;
         }
         let mut judgements: Vec<Judgement> =
             said.judgements.into_iter().map(|judgement| judgement.concluded(self.shadow)).collect();
@@ -141,7 +130,7 @@ impl Conversation<'_> {
                 judgement.notes.push(EXCESSIVE_USAGE.to_owned());
             }
         }
-        Ok(ModelOutcome::Judged(judgements, said.tokens))
+        Ok(ModelOutcome::Judged((judgements, said.tokens)))
     }
 
     /// Makes one further call about the items whose judgement needs it. Without a reply, their judgements stand.
@@ -149,19 +138,19 @@ impl Conversation<'_> {
         &self,
         matter: &ReviewSubject<'_>,
         first: &Prompt,
-        wanted: FollowUpKind,
+        is_wanted: fn(&FollowUp) -> bool,
         said: &mut ReplySummary,
     ) -> Result<(), StoreError> {
         let open = |at: &usize| {
             let follow_up = said.judgements.get(*at)?.follow_up.as_ref();
-            follow_up.filter(|follow_up| FollowUpKind::of(follow_up) == wanted)
+            follow_up.filter(|follow_up| is_wanted(follow_up))
         };
         let places: Vec<usize> = (0..said.judgements.len()).filter(|at| open(at).is_some()).collect();
         let Some(asked) = places.first().and_then(open) else { return Ok(()) };
         let part = matter.part(&places);
         // An unreadable reply judges no item, so a repair repeats the prompt. Other calls get a prompt and a nonce of
         // their own.
-        let prompt = if wanted == FollowUpKind::Repair { Ok(first.clone()) } else { self.prompt(&part) };
+        let prompt = if matches!(asked, FollowUp::Repair(_)) { Ok(first.clone()) } else { self.prompt(&part) };
         let Ok(prompt) = prompt else { return Ok(()) };
         let prompt = asked.message().map_or(prompt.clone(), |message| umbra_review::repair_prompt(&prompt, message));
         if let ModelCallOutcome::Reply { reply, excessive } = self.turn(&part, &prompt).await? {

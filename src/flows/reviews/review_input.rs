@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use crate::flows::{
     active_configuration::ActiveConfiguration,
-    events::accept::is_own_traffic,
+    events::{accept::is_own_traffic, context_of},
     reviews::{Reviews, recall::ReviewerContext},
 };
 use umbra_domain::{Assessment, EventId, Hit, ReviewScope, Severity, Shadow, StoredEvent, Trigger};
@@ -29,13 +29,13 @@ const PAGE: i64 = 50;
 
 /// Input of a review: events, and the hits of the checks.
 pub(super) struct ReviewInput {
-    scope: ReviewScope,
+    pub scope: ReviewScope,
     /// Events in order of receipt.
     pages: Vec<CheckedEvent>,
     /// Number of events, or of all steps of the task.
     total: usize,
     /// True if an event looks like Umbra's own traffic.
-    own_traffic: bool,
+    pub own_traffic: bool,
     notes: Vec<String>,
 }
 
@@ -53,9 +53,6 @@ struct CheckedEvent {
 
 impl ReviewInput {
     /// Loads the input of a job; `None` if none of its events is left. `payload` spares the read of a single event.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn load(
         store: &Store,
         installation: &Installation,
@@ -97,9 +94,6 @@ impl ReviewInput {
 
     /// Adds the reviewer's context: baseline and reminders to a single event, baselines to the events of a batch,
     /// nothing to the steps of a task.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn remember(
         &mut self,
         reviews: &Reviews,
@@ -137,16 +131,6 @@ impl ReviewInput {
         }
     }
 
-    /// True if a model must not be asked, since its call would come back as the next event.
-    pub fn is_own_traffic(&self) -> bool {
-        self.own_traffic
-    }
-
-    /// True if each event is judged by itself, beside other events.
-    pub fn is_batch(&self) -> bool {
-        self.scope == ReviewScope::Batch
-    }
-
     /// Returns the events, in order.
     pub fn events(&self) -> impl Iterator<Item = EventId> {
         self.pages.iter().map(|page| page.event)
@@ -167,13 +151,7 @@ impl ReviewInput {
     /// Returns agent, task and trigger of an event.
     pub fn place(&self, event: EventId) -> Option<EventContext> {
         let page = self.pages.iter().find(|page| page.event == event)?;
-        let event = &page.stored.event;
-        Some(EventContext {
-            agent: event.agent.clone(),
-            task_id: event.task_id.clone(),
-            task_type: event.task_type.clone(),
-            trigger: page.trigger,
-        })
+        Some(context_of(&page.stored.event, page.trigger))
     }
 }
 

@@ -2,11 +2,9 @@
 //! database. Takes a shadow, a gateway, a tab and an event; returns the judgement and its cost. Nothing is stored or
 //! counted.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -46,10 +44,6 @@ impl TrialBudget {
     pub fn new(most: Option<NanoUsd>) -> Self {
         Self { most, sums: Mutex::default() }
     }
-
-    fn sums(&self) -> MutexGuard<'_, Sums> {
-        self.sums.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Calls, cost and time of one text.
@@ -79,16 +73,12 @@ struct Open {
 }
 
 impl TrialAccount<'_> {
-    fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(in crate::flows) fn hold(&self, (usd, tokens): (NanoUsd, u64)) -> HoldOutcome {
-        let mut open = self.open();
+        let mut open = self.open.lock();
         if i64::from(open.took.calls) >= MAX_CALLS {
             return HoldOutcome::NoCallsLeft;
         }
-        let mut sums = self.tab.sums();
+        let mut sums = self.tab.sums.lock();
         if let Some(most) = self.tab.most {
             if sums.spent + usd > most {
                 return HoldOutcome::UsdCap;
@@ -104,13 +94,13 @@ impl TrialAccount<'_> {
     }
 
     pub(super) fn settle(&self, actual: Option<(NanoUsd, u64)>) {
-        let mut open = self.open();
+        let mut open = self.open.lock();
         let Some((since, held, tokens)) = open.call.take() else { return };
         let (cost, tokens) = actual.unwrap_or((held, tokens));
         open.took.cost += cost;
         open.took.tokens = open.took.tokens.saturating_add(tokens);
         open.took.time += since.elapsed();
-        let mut sums = self.tab.sums();
+        let mut sums = self.tab.sums.lock();
         sums.held = sums.held - held;
         sums.spent += cost;
     }
@@ -166,9 +156,9 @@ pub async fn review(
     let until = Instant::now() + PATIENCE;
     let why = loop {
         match conversation.ask(&ReviewSubject::Event(subject)).await? {
-            ModelOutcome::Judged(mut judgements, _) => {
+            ModelOutcome::Judged((mut judgements, _)) => {
                 let judgement = judgements.pop().map_or_else(of_checks, |judgement| Box::new(redacted(judgement)));
-                return Ok(TrialOutcome::Judged(judgement, bill.open().took));
+                return Ok(TrialOutcome::Judged(judgement, bill.open.lock().took));
             }
             ModelOutcome::Retry { delay, .. } if Instant::now() + delay < until => tokio::time::sleep(delay).await,
             ModelOutcome::GiveUp { reason: SkipReason::UsdCap | SkipReason::TokenCap, .. }
@@ -180,7 +170,7 @@ pub async fn review(
     };
     let mut judgement = of_checks();
     judgement.assessment = judgement.assessment.max(Assessment::Inconclusive);
-    Ok(TrialOutcome::NoOpinion(judgement, bill.open().took, why))
+    Ok(TrialOutcome::NoOpinion(judgement, bill.open.lock().took, why))
 }
 
 /// Redacts a judgement's texts: a model may quote the event, whose text was redacted too.

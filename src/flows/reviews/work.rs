@@ -20,7 +20,9 @@ use crate::{
     },
     telemetry::metric,
 };
-use umbra_domain::{Assessment, FindingId, Mode, Redacted, Reviewer, Shadow, SkipReason, verdict::DecidedBy};
+use umbra_domain::{
+    Assessment, FindingId, Mode, Redacted, ReviewScope, Reviewer, Shadow, SkipReason, verdict::DecidedBy,
+};
 use umbra_llm::Readiness;
 use umbra_review::Judgement;
 use umbra_store::{
@@ -35,12 +37,7 @@ const LONGEST_WITH_HITS: std::time::Duration = std::time::Duration::from_secs(10
 const NOT_HERE: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Outcome of one attempt at a review.
-enum ReviewOutcome {
-    Result(Box<NewResult>),
-    Later { delay: std::time::Duration, why: String, counted: bool },
-    GivenUp { reason: SkipReason, why: String },
-    Fenced,
-}
+type ReviewOutcome = ModelOutcome<Box<NewResult>>;
 
 impl Reviews {
     /// Performs one leased review to its end or its next wait. Failures are rows and log lines, not errors.
@@ -80,14 +77,14 @@ impl Reviews {
             }
         }
         match self.judge(&rules, &shadow, job, &dossier, started).await? {
-            ReviewOutcome::Result(result) => self.finish(job, &dossier, &result, started).await,
-            ReviewOutcome::Later { delay, why, counted } => {
+            ReviewOutcome::Judged(result) => self.finish(job, &dossier, &result, started).await,
+            ReviewOutcome::Retry { delay, why, counted } => {
                 let why = umbra_checks::redact(&why);
                 store.queue().put_back(job.review, job.lease, delay, why.as_str(), counted).await?;
                 Ok("retried")
             }
-            ReviewOutcome::GivenUp { reason, why } => self.give_up(job, zone, reason, &why).await,
-            ReviewOutcome::Fenced => Ok("fenced"),
+            ReviewOutcome::GiveUp { reason, why } => self.give_up(job, zone, reason, &why).await,
+            ReviewOutcome::LeaseLost => Ok("fenced"),
         }
     }
 
@@ -105,9 +102,9 @@ impl Reviews {
             for ((event, usual), judgement) in dossier.usual().zip(&mut judgements) {
                 umbra_review::compare(shadow, event, usual, &self.settings.fall, judgement);
             }
-            ReviewOutcome::Result(Box::new(self.result(dossier, judgements, model, tokens, started)))
+            ReviewOutcome::Judged(Box::new(self.result(dossier, judgements, model, tokens, started)))
         };
-        if dossier.is_own_traffic() {
+        if dossier.own_traffic {
             let mut judgements = of_checks();
             for judgement in &mut judgements {
                 judgement.notes.push("The event looks like Umbra's own traffic: no model was called.".to_owned());
@@ -119,7 +116,7 @@ impl Reviews {
                 "the model {} is not declared in the settings of the server that took the review",
                 shadow.model
             );
-            return Ok(ReviewOutcome::Later { delay: NOT_HERE, why, counted: false });
+            return Ok(ReviewOutcome::Retry { delay: NOT_HERE, why, counted: false });
         }
         if let Readiness::ChecksOnly { why } = rules.gateway.reviewer(&shadow.model) {
             let mut judgements = of_checks();
@@ -140,10 +137,10 @@ impl Reviews {
         };
         let without_model = |judgements, reason, why: String| match opinions(judgements, &why) {
             Some(judgements) => result(judgements, None, (0, 0)),
-            None => ReviewOutcome::GivenUp { reason, why },
+            None => ReviewOutcome::GiveUp { reason, why },
         };
         Ok(match asked {
-            ModelOutcome::Judged(judgements, tokens) => result(judgements, Some(&shadow.model), tokens),
+            ModelOutcome::Judged((judgements, tokens)) => result(judgements, Some(&shadow.model), tokens),
             ModelOutcome::Retry { delay, why, counted } => {
                 let judgements = of_checks();
                 // A model that may add to the checks' findings does not hold them back for long.
@@ -154,11 +151,11 @@ impl Reviews {
                 if found && delay > LONGEST_WITH_HITS || late {
                     without_model(judgements, SkipReason::ProviderUnavailable, why)
                 } else {
-                    ReviewOutcome::Later { delay, why, counted }
+                    ReviewOutcome::Retry { delay, why, counted }
                 }
             }
             ModelOutcome::GiveUp { reason, why } => without_model(of_checks(), reason, why),
-            ModelOutcome::LeaseLost => ReviewOutcome::Fenced,
+            ModelOutcome::LeaseLost => ReviewOutcome::LeaseLost,
         })
     }
 
@@ -204,7 +201,7 @@ impl Reviews {
             latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             notes: notes_of(&parts),
             findings,
-            parts: if dossier.is_batch() { parts } else { Vec::new() },
+            parts: if dossier.scope == ReviewScope::Batch { parts } else { Vec::new() },
         }
     }
 

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::{
     AgentFilter, RequestPartFault, Sidecar, cleaned,
-    documents::{format_of, parsed},
+    documents::{begun, format_of, parsed},
     judge::EvaluationContext,
     request_deadline::RequestDeadline,
     select::{listed, shown, usable},
@@ -17,7 +17,7 @@ use super::{
     workspace::SessionFiles,
 };
 use crate::{
-    flows::serialise::to_json,
+    flows::{rounds::pause, serialise::to_json},
     ingest::{AttachRequest, ToolDefinition},
 };
 use umbra_domain::{PatternOutcome, Session, SessionId, SessionState, StepKind};
@@ -31,7 +31,7 @@ use umbra_sidecar::{
 };
 use umbra_store::{
     StoreError,
-    documents::{NewDocument, StoredDocument},
+    documents::StoredDocument,
     paging::Page,
     sessions::{LockedSession, NewTools, OpenSessionOutcome, SessionFilter},
 };
@@ -82,18 +82,6 @@ impl DocumentState {
             open_items: counts[0],
             done_items: counts[1],
         }
-    }
-}
-
-/// Returns the document of a new session in its stored form.
-fn begun(new: &NewDocument) -> StoredDocument {
-    StoredDocument {
-        name: new.name.clone(),
-        format: new.format.to_owned(),
-        version: 0,
-        first: new.first.clone(),
-        text: new.text.clone(),
-        at_turn: new.first.clone(),
     }
 }
 
@@ -265,10 +253,8 @@ impl Sidecar {
         if self.files.is_none() && within.is_none() {
             return Ok(None);
         }
-        let session =
-            Name::parse(&id.to_string()).map_err(|error| RequestPartFault::new("folder", error.to_string()))?;
-        let folder =
-            export_folder(within, &session).map_err(|error| RequestPartFault::new("folder", error.to_string()))?;
+        let session = Name::parse(&id.to_string()).map_err(|error| RequestPartFault::new("folder", error))?;
+        let folder = export_folder(within, &session).map_err(|error| RequestPartFault::new("folder", error))?;
         if cleaned(&folder) != folder {
             return Err(RequestPartFault::new("folder", "looks like a credential, or has hidden characters"));
         }
@@ -349,17 +335,11 @@ impl Sidecar {
     }
 
     /// Returns a page of sessions.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn sessions(&self, filter: &SessionFilter) -> Result<Page<Session>, StoreError> {
         self.read(self.store.sessions().list(filter)).await
     }
 
     /// Returns a session with its documents; `None` if there is none that the caller may see.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn session(
         &self,
         id: SessionId,
@@ -401,7 +381,8 @@ impl Sidecar {
         let before = StateSnapshot::of(&EvaluationContext::of((&rules, &boundary.tools), &session, None), Some(&step));
         let (asked, answered) =
             (serde_json::json!({"because": because}), serde_json::json!({"documents": documents, "warnings": notices}));
-        let recorded = StepRecord::new(&asked, before, Vec::new(), &answered, &rules)?.to_json()?;
+        let recorded = StepRecord::new(&asked, before, Vec::new(), &answered, &rules)?;
+        let recorded = to_json("session_step.body", &recorded)?;
         let writes = held.plan(&step.documents);
         let closed = patience.ask(NOT_CLOSED, step.write(StepKind::Close, &recorded)).await;
         // After the write: the step has let its connection go, and a session that is closed twice leaves one pattern.
@@ -441,9 +422,8 @@ impl Sidecar {
     /// Closes sessions whose end was requested and not stored, and idle sessions, until `stop`.
     pub async fn close_idle_until(self, stop: CancellationToken) {
         loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(BETWEEN_LOOKS) => {}
+            if !pause(&stop, BETWEEN_LOOKS).await {
+                return;
             }
             for (id, outcome) in self.ends.waiting() {
                 let patience = self.patience(Instant::now(), None).at_least(TO_ATTACH);

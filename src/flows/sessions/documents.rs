@@ -280,14 +280,19 @@ impl Sidecar {
         format: Option<Format>,
         text: &str,
     ) -> Result<NewDocument, RequestPartFault> {
-        let (name, by_ending) =
-            Name::of_document(name).map_err(|error| RequestPartFault::new(name, error.to_string()))?;
+        let (name, by_ending) = Name::of_document(name).map_err(|error| RequestPartFault::new(name, error))?;
         let (format, text) = (format.unwrap_or(by_ending), screened(text));
         let read = Document::parse(text.as_str(), format, &DocumentLimits::default());
-        let read = read.map_err(|error| RequestPartFault::new(name.as_str(), error.to_string()))?;
-        read.check().map_err(|error| RequestPartFault::new(name.as_str(), error.to_string()))?;
+        let read = read.map_err(|error| RequestPartFault::new(name.as_str(), error))?;
+        read.check().map_err(|error| RequestPartFault::new(name.as_str(), error))?;
         Ok(NewDocument { name: name.as_str().to_owned(), format: word(format), first: text.clone(), text })
     }
+}
+
+/// Returns a new document in its stored form.
+pub(super) fn begun(new: &NewDocument) -> StoredDocument {
+    let NewDocument { name, format, first, text } = new.clone();
+    StoredDocument { name, format: format.to_owned(), version: 0, at_turn: first.clone(), first, text }
 }
 
 /// Adds a document, with its text as the first version.
@@ -299,17 +304,9 @@ pub(super) async fn add(
     by: String,
 ) -> Result<StoredDocument, DocumentError> {
     let (name, format) = (name.as_str().to_owned(), word(format));
-    let new = NewDocument { name: name.clone(), format, first: String::new(), text: String::new() };
+    let new = NewDocument { name, format, first: String::new(), text: String::new() };
     step.add_document(&new).await?;
-    let empty = StoredDocument {
-        name,
-        format: format.to_owned(),
-        version: 0,
-        first: String::new(),
-        text: String::new(),
-        at_turn: String::new(),
-    };
-    let document = keep(step, &empty, text, DocumentChange::Put, by).await?;
+    let document = keep(step, &begun(&new), text, DocumentChange::Put, by).await?;
     let at = step.documents.partition_point(|other| other.name < document.name);
     step.documents.insert(at, document.clone());
     Ok(document)

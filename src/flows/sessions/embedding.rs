@@ -5,12 +5,13 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, watch},
-    time::{Instant, timeout_at},
+    time::timeout_at,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -51,14 +52,10 @@ struct CachedVectors {
 }
 
 impl Vectors {
-    fn kept(&self) -> MutexGuard<'_, CachedVectors> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Queues the texts without a vector, to be embedded behind the answer.
     fn ask(&self, gateway: &Gateway, texts: &[String]) {
         let Some(model) = model(gateway) else { return };
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         if kept.model != model {
             *kept = CachedVectors { model, ..CachedVectors::default() };
         }
@@ -74,19 +71,19 @@ impl Vectors {
 
     /// True while one of these texts waits or is being sent.
     fn is_pending(&self, texts: &[String]) -> bool {
-        let kept = self.kept();
+        let kept = self.kept.lock();
         texts.iter().any(|text| kept.asked.contains(text))
     }
 
     fn next_batch(&self) -> Vec<String> {
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         let batch = kept.waiting.len().min(BATCH);
         kept.waiting.drain(..batch).collect()
     }
 
     /// Keeps the vectors of a request; `None` if the request failed.
     fn keep(&self, gateway: &Gateway, texts: &[String], vectors: Option<Vec<Vec<f32>>>) {
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         if model(gateway).as_ref() == Some(&kept.model) {
             for text in texts {
                 kept.asked.remove(text);
@@ -106,7 +103,7 @@ impl Vectors {
 
     /// Returns the closeness of tools to a task; `None` if a vector is missing.
     fn closeness(&self, task: &str, tools: &Catalogue) -> Option<Vec<f64>> {
-        let kept = self.kept();
+        let kept = self.kept.lock();
         let task = kept.vectors.get(&task_text(task)).cloned()?;
         let of = |summary: &Option<String>| match summary {
             Some(summary) => kept.vectors.get(cut(summary)).map(|vector| Some(Arc::clone(vector))),
@@ -151,10 +148,8 @@ impl Sidecar {
         let texts = texts(task, tools);
         let mut ended = self.vectors.ended.subscribe();
         self.vectors.ask(&gateway, &texts);
-        let now = Instant::now();
-        let until = now + patience.deadline().saturating_duration_since(now) / 2;
         // Missing vectors are reported when tools are ranked.
-        drop(timeout_at(until, ended.wait_for(|()| !self.vectors.is_pending(&texts))).await);
+        drop(timeout_at(patience.half(), ended.wait_for(|()| !self.vectors.is_pending(&texts))).await);
     }
 
     /// Embeds an agent's intent, before its session is locked, unless the session is known to select no tools.

@@ -11,7 +11,7 @@ pub struct RequestPartFault {
 
 impl RequestPartFault {
     /// Returns a fault of a part.
-    pub fn new(part: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { part: part.into(), detail: detail.into() }
+    pub fn new(part: impl Into<String>, detail: impl std::fmt::Display) -> Self {
+        Self { part: part.into(), detail: detail.to_string() }
     }
 }

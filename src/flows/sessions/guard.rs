@@ -81,7 +81,7 @@ impl Sidecar {
         }
         let marks = StepPart::marks(&StepPart::of_guard(&request));
         let agent = request.agent.as_deref().map(|agent| self.boundary.name_of(agent)).unwrap_or_default();
-        let request = at_length(&StepPart::of_guard(&request), || redaction::guard(&request));
+        let request = at_length(&StepPart::of_guard(&request), || redaction::guard(request.clone()));
         let (parts, whereabouts) = (StepPart::of_guard(&request), (request.route.as_ref(), request.modes.as_ref()));
         let (rules, boundary) = (self.rules.load_full(), self.boundary.rules.load_full());
         let law = (&*rules, &boundary.tools);
@@ -162,9 +162,7 @@ impl Sidecar {
             }
         }
     }
-}
 
-impl Sidecar {
     /// Returns the version of the rules in force.
     pub fn policy_version(&self) -> String {
         self.rules.load().guardrail.version().to_owned()

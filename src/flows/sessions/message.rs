@@ -67,7 +67,7 @@ impl Sidecar {
             patience.warn(warning);
         }
         let mut marks = StepPart::marks(&StepPart::of_message(&request));
-        let mut request = at_length(&StepPart::of_message(&request), || redaction::message(&request));
+        let mut request = at_length(&StepPart::of_message(&request), || redaction::message(request.clone()));
         let (route, modes) = (request.route.clone(), request.modes.clone());
         let whereabouts = (route.as_ref(), modes.as_ref());
         let (rules, boundary) = (self.rules.load_full(), self.boundary.rules.load_full());

@@ -32,13 +32,10 @@ mod trajectories;
 pub mod turn;
 pub mod workspace;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use tokio::{sync::mpsc, time::Instant};
 
 use self::{
@@ -203,7 +200,7 @@ impl Sidecar {
 
     /// Returns an index that was made before.
     fn catalogue_made(&self, digest: &str) -> Option<Arc<Catalogue>> {
-        let mut made = self.catalogues.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut made = self.catalogues.lock();
         let (catalogue, used) = made.get_mut(digest)?;
         *used = Instant::now();
         Some(Arc::clone(catalogue))
@@ -211,7 +208,7 @@ impl Sidecar {
 
     /// Keeps an index; if there are too many, the least recently used one is dropped.
     fn keep_catalogue(&self, digest: &str, catalogue: &Arc<Catalogue>) {
-        let mut made = self.catalogues.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut made = self.catalogues.lock();
         if made.len() >= CATALOGUES
             && let Some(oldest) = made.iter().min_by_key(|(_, (_, used))| *used).map(|(digest, _)| digest.clone())
         {

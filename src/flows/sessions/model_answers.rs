@@ -141,7 +141,7 @@ impl Sidecar {
             words.said.extend(join_all(asking).await);
         }
         if longest > Duration::ZERO {
-            patience.prolong(began.elapsed());
+            patience.deadline += began.elapsed();
         }
         words
     }

@@ -3,18 +3,19 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    sync::Arc,
     time::Duration,
 };
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::{Mutex, RwLock};
 use serde::Serialize;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
 use super::{Sidecar, cleaned, request_deadline::RequestDeadline};
-use crate::flows::serialise::to_json;
+use crate::flows::{rounds::pause, serialise::to_json};
 use umbra_domain::{
     Assessment, NewPattern, Objective, Pattern, PatternId, PatternOutcome, PatternSource, ReviewId, Session, ToolName,
 };
@@ -55,19 +56,15 @@ impl PatternCache {
         Self { most, shelf: RwLock::new(PatternIndex::new(most)), memories: RwLock::default(), all: Mutex::default() }
     }
 
-    fn all(&self) -> MutexGuard<'_, LoadedPatterns> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the earlier results of an agent's tools.
     pub fn memory(&self, agent: &str) -> Arc<Memory> {
-        let known = self.memories.read().unwrap_or_else(PoisonError::into_inner).get(agent).cloned();
+        let known = self.memories.read().get(agent).cloned();
         known.unwrap_or_else(|| Arc::new(patterns::memory(&[])))
     }
 
     fn learn(&self, changed: Vec<Pattern>, anew: bool) {
-        let mut all = self.all();
-        let mut offered = self.shelf.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock();
+        let mut offered = self.shelf.write();
         if anew {
             all.patterns.clear();
             *offered = PatternIndex::new(self.most);
@@ -87,7 +84,7 @@ impl PatternCache {
         }
         let learnt = of_moved.into_iter().map(|(agent, of)| (agent.to_owned(), Arc::new(patterns::memory(&of))));
         let learnt: Vec<_> = learnt.collect();
-        let mut memories = self.memories.write().unwrap_or_else(PoisonError::into_inner);
+        let mut memories = self.memories.write();
         if anew {
             memories.clear();
         }
@@ -250,14 +247,11 @@ impl Sidecar {
             let agent = agent.unwrap_or_default();
             rules.limits.allows(tool, effect, &Situation { agent, route, modes, taints, session: None })
         };
-        let offered = self.known.shelf.read().unwrap_or_else(PoisonError::into_inner);
+        let offered = self.known.shelf.read();
         offered.search(&Task::of(&cleaned(task)), agent, allowed, limit)
     }
 
     /// Returns a page of patterns.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn list_patterns(&self, filter: &PatternFilter) -> Result<Page<Pattern>, StoreError> {
         let Page { items, more } = self.read(self.store.patterns().list(filter)).await?;
         let read = |(seq, body): (i64, String)| Some((seq, serde_json::from_str(&body).ok()?));
@@ -328,9 +322,8 @@ impl Sidecar {
                     "patterns stored by other processes are not read yet; the next round tries again"
                 );
             }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(BETWEEN_LOOKS) => {}
+            if !pause(&stop, BETWEEN_LOOKS).await {
+                return;
             }
         }
     }
@@ -338,7 +331,7 @@ impl Sidecar {
     async fn follow_patterns(&self) -> Result<(), StoreError> {
         let most = i64::try_from(self.settings.keep_patterns).unwrap_or(i64::MAX);
         let (newest, known) = {
-            let all = self.known.all();
+            let all = self.known.all.lock();
             (all.newest, all.patterns.len())
         };
         let since = newest.map(|newest| newest.saturating_sub(OVERLAP).unwrap_or(Timestamp::MIN));
@@ -352,7 +345,7 @@ impl Sidecar {
             self.store.patterns().forget(most).await?;
         }
         if let Some((at, _)) = changed.rows.last() {
-            self.known.all().newest = Some(*at);
+            self.known.all.lock().newest = Some(*at);
         }
         let read = changed.rows.iter().filter_map(|(_, body)| serde_json::from_str(body).ok()).collect();
         self.known.learn(read, anew);

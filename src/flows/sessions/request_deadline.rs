@@ -1,11 +1,9 @@
 //! Deadline and circuit breaker of sidecar requests: late parts are left out of the answer and named in warnings. After
 //! faults in a row the sidecar leaves the database alone for a while and answers by its rules.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use super::Sidecar;
@@ -38,24 +36,20 @@ struct FailureWindow {
 }
 
 impl DatabaseBreaker {
-    fn lately(&self) -> MutexGuard<'_, FailureWindow> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// True if the sidecar leaves the database alone.
     pub fn is_passive(&self) -> bool {
-        self.lately().passive_until.is_some_and(|until| Instant::now() < until)
+        self.0.lock().passive_until.is_some_and(|until| Instant::now() < until)
     }
 
     fn answered(&self) {
-        let mut lately = self.lately();
+        let mut lately = self.0.lock();
         (lately.faults, lately.answered) = (0, Some(Instant::now()));
     }
 
     /// Records a fault. Many faults at once, such as of steps that wait for one session, count for nothing while other
     /// requests are answered.
     fn failed(&self) {
-        let (mut lately, now) = (self.lately(), Instant::now());
+        let (mut lately, now) = (self.0.lock(), Instant::now());
         lately.faults = lately.faults.saturating_add(1);
         let quiet = lately.answered.is_none_or(|answered| now.saturating_duration_since(answered) >= QUIET);
         if lately.faults >= FAULTS && quiet {
@@ -90,7 +84,7 @@ impl Sidecar {
 #[derive(Debug)]
 pub(super) struct RequestDeadline<'h> {
     health: &'h DatabaseBreaker,
-    deadline: Instant,
+    pub deadline: Instant,
     /// Deadline that the caller named, if it named one.
     said: Option<Instant>,
     /// True if the deadline is the sidecar's own; a shorter one of the caller is no fault of the database.
@@ -115,11 +109,6 @@ impl<'h> RequestDeadline<'h> {
             self.deadline = self.deadline.max(Instant::now() + wait);
         }
         self
-    }
-
-    /// Returns the deadline.
-    pub fn deadline(&self) -> Instant {
-        self.deadline
     }
 
     /// Returns the middle of the time left, so that some of it is left for the work that follows.
@@ -177,11 +166,6 @@ impl<'h> RequestDeadline<'h> {
     pub fn for_words(&self, wait: Duration) -> Instant {
         let until = Instant::now() + wait;
         self.said.map_or(until, |said| said.min(until))
-    }
-
-    /// Extends the deadline by the wait for rules in words, so that the rest is not late for it.
-    pub fn prolong(&mut self, by: Duration) {
-        self.deadline += by;
     }
 
     /// Returns true if something is missing, and the warnings.

@@ -1,17 +1,16 @@
 //! Cache of the last seen sessions, so that rules about their agents still apply and their labels stay while the
 //! database is away.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashMap;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{
     AgentFilter, Sidecar, attach::StepError, request_deadline::RequestDeadline, step::StepRecord,
     workspace::SessionFiles,
 };
+use crate::flows::serialise::to_json;
 use umbra_domain::{PatternOutcome, Session, SessionId, StepKind};
 use umbra_store::{documents::StoredDocument, sessions::LockedSession};
 
@@ -30,13 +29,9 @@ pub(super) struct SessionCache(Mutex<HashMap<SessionId, CachedSession>>);
 pub(super) struct PendingEnds(Mutex<HashMap<SessionId, Option<PatternOutcome>>>);
 
 impl PendingEnds {
-    fn all(&self) -> MutexGuard<'_, HashMap<SessionId, Option<PatternOutcome>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Remembers an end until [`PendingEnds::forget`]. If too many wait, the session is left to close for being idle.
     pub fn remember(&self, id: SessionId, outcome: Option<PatternOutcome>) {
-        let mut all = self.all();
+        let mut all = self.0.lock();
         if all.len() < MOST_ENDS {
             all.insert(id, outcome);
         }
@@ -44,12 +39,12 @@ impl PendingEnds {
 
     /// Forgets an end that is stored, or that cannot be stored.
     pub fn forget(&self, id: SessionId) {
-        self.all().remove(&id);
+        self.0.lock().remove(&id);
     }
 
     /// Returns the ends that wait.
     pub fn waiting(&self) -> Vec<(SessionId, Option<PatternOutcome>)> {
-        self.all().iter().map(|(id, outcome)| (*id, *outcome)).collect()
+        self.0.lock().iter().map(|(id, outcome)| (*id, *outcome)).collect()
     }
 }
 
@@ -61,14 +56,10 @@ struct CachedSession {
 }
 
 impl SessionCache {
-    fn all(&self) -> MutexGuard<'_, HashMap<SessionId, CachedSession>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Caches the present state of an open session, with a flag if the database has it. If the cache is full, the tenth
     /// that was seen longest ago is dropped.
     pub fn keep(&self, session: &Session, kept: bool) {
-        let mut all = self.all();
+        let mut all = self.0.lock();
         if all.len() >= MOST && !all.contains_key(&session.id) {
             let mut times: Vec<Instant> = all.values().map(|sight| sight.at).collect();
             let (_, oldest, _) = times.select_nth_unstable(MOST / 10);
@@ -80,13 +71,13 @@ impl SessionCache {
 
     /// Returns a session as it was last seen.
     pub fn get(&self, id: SessionId) -> Option<Session> {
-        self.all().get(&id).map(|sight| sight.session.clone())
+        self.0.lock().get(&id).map(|sight| sight.session.clone())
     }
 
     /// Gives a session the changes made while the database was away: labels, and route and modes unless the session
     /// took a step elsewhere since.
     fn catch_up(&self, session: &mut Session) {
-        let all = self.all();
+        let all = self.0.lock();
         let Some(CachedSession { session: seen, kept, .. }) = all.get(&session.id) else { return };
         session.add_taints(seen.taints.iter().cloned());
         if !kept && seen.chain == session.chain {
@@ -97,7 +88,7 @@ impl SessionCache {
 
     /// Drops a session that is closed, or was erased.
     pub fn forget(&self, id: SessionId) {
-        self.all().remove(&id);
+        self.0.lock().remove(&id);
     }
 }
 
@@ -159,7 +150,7 @@ impl Sidecar {
         (missed, patience): (&str, &mut RequestDeadline<'_>),
     ) -> Result<(), StepError> {
         self.seen.keep(&step.session, false);
-        let (recorded, writes) = (recorded.to_json()?, held.plan(&step.documents));
+        let (recorded, writes) = (to_json("session_step.body", recorded)?, held.plan(&step.documents));
         if let Some(session) = patience.ask(missed, step.write(kind, &recorded)).await {
             self.seen.keep(&session, true);
             self.write_files(writes, patience).await;
@@ -200,6 +191,6 @@ mod tests {
         assert_eq!(seen.get(id(MOST)).map(|session| session.id), Some(id(MOST)));
         seen.forget(id(MOST));
         assert!(seen.get(id(MOST)).is_none());
-        assert!(seen.all().len() > MOST / 2);
+        assert!(seen.0.lock().len() > MOST / 2);
     }
 }

@@ -108,14 +108,6 @@ impl StepRecord {
         }
         Ok(Self { asked, before, marks, answered, inputs, policy_version })
     }
-
-    /// Returns the record as it is stored.
-    ///
-    /// # Errors
-    /// It cannot be serialised.
-    pub fn to_json(&self) -> Result<String, StoreError> {
-        to_json("session_step.body", self)
-    }
 }
 
 /// Returns the digest of all that an answer is based on.
@@ -146,9 +138,7 @@ impl RuleDocument {
         };
         documents.iter().filter(|document| rules.guardrail.asks_for(&document.name)).map(read).collect()
     }
-}
 
-impl RuleDocument {
     /// Returns the document as the rules take it.
     pub fn standing<'r>(&'r self, changed: &'r ChangeQuery<'r>) -> MomentDocument<'r> {
         MomentDocument { name: &self.name, document: self.now.as_ref(), changed }

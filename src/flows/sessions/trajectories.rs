@@ -9,13 +9,13 @@
 //! session for the task. A flagged task is a failure of the patterns that it was counted for, else of a known pattern
 //! with the same calls. All of it commits with the number up to which reviews were followed: exactly once.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use serde_json::Value;
-use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::{Sidecar, patterns::PatternOrigin};
+use crate::flows::rounds::{FailureLog, pause_of_follower};
 use umbra_domain::{
     Assessment, EventId, Mode, NanoUsd, NewPattern, Pattern, PatternOutcome, PatternSource, ReviewId, StoredEvent,
     ToolCall, ToolName, Trigger,
@@ -31,10 +31,6 @@ use umbra_store::{
 
 /// Reviews per transaction.
 const PAGE: i64 = 20;
-/// Pause between pages, for other transactions.
-const BETWEEN_PAGES: Duration = Duration::from_millis(50);
-/// Longest pause between looks without a wake-up.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 /// Most steps of a task that are read, and most opinions about it; a longer task makes no pattern worth following.
 const MOST_STEPS: usize = 200;
 /// Steps per read.
@@ -63,35 +59,20 @@ impl TaskResult {
 impl Sidecar {
     /// Mines the tasks that reviews approve, until `stop`.
     pub async fn mine_until(self, stop: CancellationToken) {
-        let mut news = self.verdicts.waiters.news();
-        let mut failing = false;
+        let mut news = self.verdicts.waiters.news.subscribe();
+        let mut log = FailureLog::new(
+            "patterns of approved tasks cannot be stored",
+            "patterns of approved tasks are stored again",
+        );
         loop {
             let mined = self.mine_tasks().await;
-            match &mined {
-                Ok(_) if failing => tracing::info!("patterns of approved tasks are stored again"),
-                Err(error) if !failing => {
-                    tracing::warn!(%error, "patterns of approved tasks cannot be stored; trying again");
-                }
-                _ => {}
-            }
-            failing = mined.is_err();
-            let look = Instant::now() + BETWEEN_LOOKS;
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(if failing { BETWEEN_LOOKS } else { BETWEEN_PAGES }) => {}
-            }
-            if !mined.unwrap_or(false) {
-                tokio::select! {
-                    () = stop.cancelled() => return,
-                    _ = news.changed() => {}
-                    () = sleep_until(look) => {}
-                }
+            log.note(&mined);
+            if !pause_of_follower(&stop, &mut news, &mined).await {
+                return;
             }
         }
     }
-}
 
-impl Sidecar {
     /// Mines the tasks of the next reviews that ended; returns true if there are more.
     async fn mine_tasks(&self) -> Result<bool, StoreError> {
         if !self.settings.mine_trajectories {

@@ -62,7 +62,7 @@ impl Sidecar {
     ) -> Result<TurnAnswer, StepError> {
         let mut patience = self.patience(asked, request.deadline_ms);
         let marks = StepPart::marks(&StepPart::of_turn(&request));
-        let request = at_length(&StepPart::of_turn(&request), || redaction::turn(&request));
+        let request = at_length(&StepPart::of_turn(&request), || redaction::turn(request.clone()));
         let (parts, whereabouts) = (StepPart::of_turn(&request), (request.route.as_ref(), request.modes.as_ref()));
         let (rules, boundary) = (self.rules.load_full(), self.boundary.rules.load_full());
         let law = (&*rules, &boundary.tools);

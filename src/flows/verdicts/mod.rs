@@ -10,7 +10,7 @@ pub use self::wait::Waiters;
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::flows::{
     active_configuration::RulesInForce,
@@ -41,17 +41,11 @@ pub struct Verdicts {
 
 impl Verdicts {
     /// Returns the state of an event's verdict. Files the verdict if it is due.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn verdict(&self, event: EventId) -> Result<VerdictItem, StoreError> {
         self.current_verdict(event).await.map(|(item, _)| item)
     }
 
     /// Waits for the verdict of an event, for `wait` at most, and returns its state.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn await_verdict(&self, event: EventId, wait: Duration) -> Result<VerdictItem, StoreError> {
         let until = Instant::now() + wait;
         let waiting = self.waiters.join(event);
@@ -59,16 +53,15 @@ impl Verdicts {
             let told = waiting.listen();
             let (item, left) = self.current_verdict(event).await?;
             match left {
-                Some(left) if Instant::now() < until => told.until(until.min(Instant::now() + left)).await,
+                Some(left) if Instant::now() < until => {
+                    drop(timeout_at(until.min(Instant::now() + left), told).await);
+                }
                 _ => return Ok(item),
             }
         }
     }
 
     /// Waits for a review on demand to end, for `wait` at most, and returns it as it is then; `None` if there is none.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn await_review(
         &self,
         event: EventId,
@@ -84,7 +77,7 @@ impl Verdicts {
             if !open || Instant::now() >= until {
                 return Ok(review);
             }
-            told.until(until).await;
+            drop(timeout_at(until, told).await);
         }
     }
 

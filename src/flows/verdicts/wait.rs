@@ -1,16 +1,10 @@
 //! Requests that wait for the verdict or the review of an event. Workers of this process and wake-ups of other
 //! processes wake them; they do not poll.
 
-use std::{
-    collections::HashMap,
-    pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, pin::Pin, sync::Arc};
 
-use tokio::{
-    sync::{Notify, futures::Notified, watch},
-    time::{Instant, timeout_at},
-};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, futures::Notified, watch};
 
 use crate::flows::verdicts::Verdicts;
 use umbra_domain::EventId;
@@ -21,22 +15,12 @@ use umbra_store::StoreError;
 pub struct Waiters {
     waiting: Arc<Mutex<HashMap<EventId, Arc<Notify>>>>,
     /// Notified when a review ended here, since other processes may have waiters.
-    ring: Arc<Notify>,
+    pub(in crate::flows) ring: Arc<Notify>,
     /// Changed when reviews ended, here or elsewhere.
-    news: watch::Sender<()>,
+    pub(in crate::flows) news: watch::Sender<()>,
 }
 
 impl Waiters {
-    /// Returns the notification of reviews that ended in this process.
-    pub fn ring(&self) -> Arc<Notify> {
-        Arc::clone(&self.ring)
-    }
-
-    /// Returns a receiver that changes when reviews ended or verdicts were filed, in this process or in another.
-    pub fn news(&self) -> watch::Receiver<()> {
-        self.news.subscribe()
-    }
-
     /// Wakes the waiters of an event in all processes, and the receivers of [`Self::news`].
     pub(super) fn tell_all(&self, event: EventId) {
         self.tell(event);
@@ -46,18 +30,14 @@ impl Waiters {
 
     /// Registers a request that waits for news of an event.
     pub(in crate::flows) fn join(&self, event: EventId) -> WaitingRequest<'_> {
-        let notify = Arc::clone(self.all().entry(event).or_default());
+        let notify = Arc::clone(self.waiting.lock().entry(event).or_default());
         WaitingRequest { waiters: self, event, notify }
     }
 
     fn tell(&self, event: EventId) {
-        if let Some(notify) = self.all().get(&event) {
+        if let Some(notify) = self.waiting.lock().get(&event) {
             notify.notify_waiters();
         }
-    }
-
-    fn all(&self) -> MutexGuard<'_, HashMap<EventId, Arc<Notify>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -70,26 +50,16 @@ pub(in crate::flows) struct WaitingRequest<'a> {
 
 impl WaitingRequest<'_> {
     /// Listens from now on. Call it before looking, so that no news between the look and the wait is missed.
-    pub(in crate::flows) fn listen(&self) -> WakeUp<'_> {
+    pub(in crate::flows) fn listen(&self) -> Pin<Box<Notified<'_>>> {
         let mut told = Box::pin(self.notify.notified());
         told.as_mut().enable();
-        WakeUp(told)
-    }
-}
-
-/// A notification to come.
-pub(in crate::flows) struct WakeUp<'a>(Pin<Box<Notified<'a>>>);
-
-impl WakeUp<'_> {
-    /// Waits for the notification, until a moment at most.
-    pub(in crate::flows) async fn until(self, moment: Instant) {
-        drop(timeout_at(moment, self.0).await);
+        told
     }
 }
 
 impl Drop for WaitingRequest<'_> {
     fn drop(&mut self) {
-        let mut all = self.waiters.all();
+        let mut all = self.waiters.waiting.lock();
         // One reference is ours, one the map's: no other request waits.
         if Arc::strong_count(&self.notify) <= 2 {
             all.remove(&self.event);
@@ -101,7 +71,7 @@ impl Verdicts {
     /// Wakes the waiters of this process whose reviews ended in other processes.
     pub(in crate::flows) async fn hear_of_reviews(&self) -> Result<(), StoreError> {
         self.waiters.news.send_replace(());
-        let waiting: Vec<EventId> = self.waiters.all().keys().copied().collect();
+        let waiting: Vec<EventId> = self.waiters.waiting.lock().keys().copied().collect();
         if !waiting.is_empty() {
             for event in self.store.verdicts().ended_among(&waiting).await? {
                 self.waiters.tell(event);

@@ -76,7 +76,7 @@ impl DecisionPlan<'_> {
     /// Returns the execution that the call inherits from its run and the runs above, as they are now.
     pub(super) fn descent(&self, question: &Question, run: Option<&Named>) -> Option<InheritedExecution> {
         let Question { call, rules, .. } = question;
-        let run = run.and_then(|name| Some((name, self.runs.get(name)?)));
+        let run = run.and_then(|name| Some((name, self.state.runs.get(name)?)));
         match run {
             Some(((_, name), PlannedRun { row, .. })) if row.is_bound() => {
                 let parent = row.parent.clone().map(InheritedExecution::Shadow);
@@ -91,7 +91,7 @@ impl DecisionPlan<'_> {
             return None;
         }
         // Changes of this transaction come before the rows that it read.
-        let here = self.runs.values().map(|run| run.row.clone());
+        let here = self.state.runs.values().map(|run| run.row.clone());
         let known: Vec<RunRow> = here.chain(self.state.parents.iter().cloned()).collect();
         let tool = rules.tools.readings(&call.tool);
         let (overrides, now) = (self.state.overrides.as_slice(), self.state.now);

@@ -185,7 +185,7 @@ impl Sidecar {
     pub(super) async fn has_place(&self, folder: Option<&str>, patience: &mut RequestDeadline<'_>) -> bool {
         let (Some(files), Some(folder)) = (&self.files, folder.map(str::to_owned)) else { return true };
         let named = folder.clone();
-        match files.work(patience.deadline(), move |workspace| workspace.has_place(&named)).await {
+        match files.work(patience.deadline, move |workspace| workspace.has_place(&named)).await {
             Ok(true) => return true,
             Ok(false) => patience.miss("workspace", not_made(&folder)),
             Err(error) => patience.miss("workspace", not_written(&error)),
@@ -196,7 +196,7 @@ impl Sidecar {
     /// Writes to the files what they lack of the stored documents; a failure becomes a warning.
     pub(super) async fn write_files(&self, writes: Option<Writes>, patience: &mut RequestDeadline<'_>) {
         let folder = writes.as_ref().map(|writes| writes.folder.clone()).unwrap_or_default();
-        match self.write_files_until(writes, patience.deadline()).await {
+        match self.write_files_until(writes, patience.deadline).await {
             Ok(true) => {}
             Ok(false) => patience.warn(not_made(&folder)),
             Err(error) => patience.miss("workspace", not_written(&error)),

@@ -4,12 +4,15 @@
 use std::{collections::BTreeSet, io, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{FilesError, WorkspaceFiles, about, entries, file_snapshot::is_as_given};
 use crate::{
-    flows::sessions::{Sidecar, documents::format_of},
+    flows::{
+        rounds::pause,
+        sessions::{Sidecar, documents::format_of},
+    },
     workspace::Workspace,
 };
 use umbra_domain::SessionId;
@@ -77,9 +80,8 @@ impl Sidecar {
         let (mut swept, mut since) = (None::<Instant>, Timestamp::UNIX_EPOCH);
         let mut ended = (0..ROUNDS_PER_LOOK_AT_ENDED).map(|round| if round == 0 { AFTER_THE_END } else { 0.0 }).cycle();
         loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = sleep(BETWEEN_LOOKS) => {}
+            if !pause(&stop, BETWEEN_LOOKS).await {
+                return;
             }
             let ended_within = ended.next().unwrap_or(AFTER_THE_END);
             keeping.told("updated", self.keep_files(files, ended_within).await);
