@@ -187,8 +187,7 @@ impl Setup {
             variable: (variable, said),
             default: if in_shadow { Execution::Shadow } else { Execution::Live },
         };
-        let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
-        let judge = tools::ToolsFileValidators { contract: &faults, condition: &condition };
+        let judge = tools::ToolsFileValidators { contract: &faults, condition: &check_condition };
         let Loaded { value: mut file, warnings } = match &self.settings.tools.path {
             Some(path) => tools::read(path, judge)?,
             None => Loaded { value: ToolDeclarations::default(), warnings: Vec::new() },

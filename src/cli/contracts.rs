@@ -67,8 +67,7 @@ pub(super) async fn run(global: &GlobalOptions, action: ContractsAction) -> Resu
 
 /// Reads a tools file.
 fn read(path: &Path) -> Result<Loaded<ToolDeclarations>, Report> {
-    let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
-    tools::read(path, ToolsFileValidators { contract: &faults, condition: &condition })
+    tools::read(path, ToolsFileValidators { contract: &faults, condition: &check_condition })
 }
 
 fn lint(global: &GlobalOptions, options: &ContractsLintOptions) -> Result<(), CommandFailure> {
@@ -141,8 +140,7 @@ fn packs(global: &GlobalOptions, name: Option<&str>) -> Result<(), CommandFailur
         answer(text.trim_end());
         return Ok(());
     }
-    let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
-    let packs = tools::packs(ToolsFileValidators { contract: &faults, condition: &condition })
+    let packs = tools::packs(ToolsFileValidators { contract: &faults, condition: &check_condition })
         .map_err(|report| anyhow!("{report}"))?;
     if global.json {
         let packs = packs.iter().map(

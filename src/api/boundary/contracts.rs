@@ -205,8 +205,7 @@ pub async fn post_lint(State(api): State<Api>, caller: Caller, request: Request)
         return Err(Problem::invalid_request("the body is not UTF-8: save the file as UTF-8"));
     };
     let linted = spawn_blocking(move || {
-        let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
-        match tools::load("body", &text, ToolsFileValidators { contract: &faults, condition: &condition }) {
+        match tools::load("body", &text, ToolsFileValidators { contract: &faults, condition: &check_condition }) {
             Ok(loaded) => {
                 Lint { contracts: loaded.value.contracts.len(), faults: Vec::new(), warnings: loaded.warnings }
             }
