@@ -58,7 +58,7 @@ mod serve;
 
 pub use mcp::{McpCaller, Proxy, accept_tools, proxy};
 pub use rules::read_rules;
-pub use serve::{Ready, api_of, guard, limits, serve};
+pub use serve::{Ready, api_of, guard, serve};
 
 /// Paths in the working directory where an unnamed shadows file is looked for, in this order.
 const USUAL_SHADOWS: [&str; 2] = ["config/shadow-agents.yaml", "shadow-agents.yaml"];

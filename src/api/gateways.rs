@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
-use super::{Api, auth::Caller, entrance::ArrivalTime, events::refused, params::Params, problem::Problem};
+use super::{Api, JsonAnswer, auth::Caller, entrance::arrived, events::refused, params::Params, problem::Problem};
 use crate::{
     flows::{
         events::Origin,
@@ -273,10 +273,6 @@ async fn judge(api: &Api, caller: &Caller, asked: Instant, exchange: Exchange) -
     caller.require(Scope::Ingest)?;
     let origin = Origin { by: caller.key(), ..Origin::default() };
     api.flows.gateways.judge(asked, exchange, &origin).await.map_err(refused)
-}
-
-fn arrived(request: &Request) -> Instant {
-    request.extensions().get::<ArrivalTime>().map_or_else(Instant::now, |arrived| arrived.0)
 }
 
 /// Reads the body of a gateway, whose newer versions may send more than is known here.

@@ -8,13 +8,12 @@ use axum::{
 };
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use super::{
     Api,
     auth::Caller,
-    entrance::ArrivalTime,
+    entrance::arrived,
     events::{invalid_request, refused},
     params::{Params, PathPart},
     problem::Problem,
@@ -79,7 +78,7 @@ pub async fn post_hook(
     mut params: Params,
     request: Request,
 ) -> Result<Response, Problem> {
-    let asked = request.extensions().get::<ArrivalTime>().map_or_else(Instant::now, |arrived| arrived.0);
+    let asked = arrived(&request);
     let host = host(&name).ok_or_else(|| {
         let known = HOSTS.map(|host| host.name).join(", ");
         Problem::not_found(format!("unknown host: use one of {known}"))

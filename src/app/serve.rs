@@ -21,7 +21,7 @@ use crate::{
         admission::Admission,
         auth::KeyRing,
         body::BodyReader,
-        front::{BodyLimits, ConnectionLimits, Front, HostGuard},
+        front::{Front, HostGuard},
     },
     dashboard,
     flows::{
@@ -172,7 +172,7 @@ async fn run(
     stop_when_failing(tasks, &background);
 
     let api = api_of(setup, &flows, keys, metrics, tasks, Some(Arc::clone(&profiles)));
-    front.serve(routes(api, settings), guard, flows.clock.clone(), tasks, limits(setup));
+    front.serve(routes(api, settings), guard, flows.clock.clone(), tasks, settings.server.clone());
     ready(Ready { address });
 
     tasks.soft().cancelled().await;
@@ -314,13 +314,7 @@ pub fn api_of(
     Api::new(api::ApiParts {
         flows: flows.clone(),
         keys,
-        bodies: BodyReader::new(BodyLimits {
-            encoded: server.max_body_bytes,
-            decoded: server.max_decoded_bytes,
-            patience: server.body_timeout,
-            min_rate: u32::try_from(server.min_body_rate).unwrap_or(u32::MAX),
-            in_flight: server.max_in_flight_bytes,
-        }),
+        bodies: BodyReader::new(server.clone()),
         limits: ingest::Limits {
             event_bytes: server.max_event_bytes,
             batch_events: server.max_batch_events,
@@ -335,21 +329,6 @@ pub fn api_of(
         mcp: mcp::mcp_handle(profiles),
         draining: tasks.soft().clone(),
     })
-}
-
-/// Returns the limits of connections by the settings.
-pub fn limits(setup: &Setup) -> ConnectionLimits {
-    let server = &setup.settings.server;
-    ConnectionLimits {
-        max_connections: server.max_connections,
-        first_byte: server.first_byte_timeout,
-        headers: server.header_timeout,
-        idle: server.idle_timeout,
-        write_stall: server.write_timeout,
-        max_headers: server.max_headers,
-        max_header_bytes: server.max_header_bytes,
-        drain_idle: server.drain_idle_timeout,
-    }
 }
 
 /// Stops as for a signal when an essential part has failed.

@@ -7,7 +7,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::Value;
-use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use crate::{
@@ -15,8 +14,8 @@ use crate::{
         Api,
         auth::Caller,
         body::{Media, expect_media},
-        entrance::ArrivalTime,
-        events::invalid_request,
+        entrance::arrived,
+        events::{invalid_request, marked},
         params::PathPart,
         problem::Problem,
     },
@@ -134,7 +133,7 @@ pub struct OutcomeSchema {
 pub async fn post_decide(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Decide)?;
     expect_media(request.headers(), &[Media::Json])?;
-    let asked = request.extensions().get::<ArrivalTime>().map_or_else(Instant::now, |arrived| arrived.0);
+    let asked = arrived(&request);
     let body = api.bodies.read(request).await?;
     let CallRequest { mut call, digest_input } = ingest::call_request(&body, &api.limits).map_err(invalid_request)?;
     caller.speak_for(&call.agent)?;
