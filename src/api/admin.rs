@@ -29,9 +29,8 @@ use umbra_store::keys::KeyRow;
 /// Reads the settings and shadows anew and puts them in force, whole or not at all.
 #[utoipa::path(post, path = "/v1/admin/reload", tag = "admin",
     responses((status = 200, description = "The configuration in force after the reload", body = Reloaded),
-        (status = 409, description = "The files have faults; the configuration in force stays as it was",
-            body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
-pub async fn post_reload(State(api): State<Api>, caller: Caller, request: Request) -> Result<Json<Reloaded>, Problem> {
+        (status = 409, description = "The files have faults; the configuration in force stays as it was")))]
+pub async fn post_reload(State(api): State<Api>, caller: Caller, request: Request) -> JsonAnswer<Reloaded> {
     caller.require(Scope::Admin)?;
     api.bodies.read_nothing(request).await?;
     match (api.reload)().await {

@@ -72,8 +72,7 @@ pub struct ResumeRequest {
     responses((status = 202,
         description = "The backtest is planned and running: read its state by its id", body = Backtest,
             headers(("Location" = String, description = "Path of the backtest"))),
-        (status = 409, description = "Too many backtests are not finished yet",
-            body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "Too many backtests are not finished yet")))]
 pub async fn post_backtest(
     State(api): State<Api>,
     caller: Caller,
@@ -266,8 +265,7 @@ pub async fn list_items(
 #[utoipa::path(post, path = "/v1/backtests/{id}/resume", tag = "backtests", request_body = ResumeRequest,
     params(("id" = String, Path, description = "A backtest's id", example = "bkt_0197a3c1d2e47f00a1b2c3d4e5f60718")),
     responses((status = 202, description = "The backtest is running again", body = Backtest),
-        (status = 409, description = "The backtest is done, or its planning was interrupted",
-            body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "The backtest is done, or its planning was interrupted")))]
 pub async fn post_resume(
     State(api): State<Api>,
     caller: Caller,

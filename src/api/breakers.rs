@@ -100,8 +100,7 @@ pub struct Acknowledged {
 #[utoipa::path(post, path = "/v1/breakers/{agent}/acknowledge", tag = "breakers", request_body = Acknowledgement,
     params(("agent" = String, Path, description = "An agent's name")),
     responses((status = 200, description = "The breaker, and whether it was acknowledged before", body = Acknowledged),
-        (status = 409, description = "The breaker is closed", body = super::problem::ProblemDocument,
-            content_type = "application/problem+json")))]
+        (status = 409, description = "The breaker is closed")))]
 pub async fn acknowledge_breaker(
     State(api): State<Api>,
     caller: Caller,

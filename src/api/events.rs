@@ -60,8 +60,7 @@ static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
         description = "The event is stored, with each shadow's disposition; or it waits in the spool, with `spooled`",
             body = AcceptedEvent),
         (status = 200, description = "The event is stored, with the verdict that was waited for", body = AcceptedEvent),
-        (status = 422, description = "The id was used before for a different event",
-            body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 422, description = "The id was used before for a different event")))]
 pub async fn post_event(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Ingest)?;
     expect_media(request.headers(), &[Media::Json])?;

@@ -112,8 +112,7 @@ pub struct Resent {
 #[utoipa::path(post, path = "/v1/webhooks/dead/{id}/resend", tag = "admin",
     params(("id" = String, Path, description = "A dead letter's id")),
     responses((status = 202, description = "The message is queued again", body = Resent),
-        (status = 409, description = "The message's endpoint is no longer declared",
-            body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "The message's endpoint is no longer declared")))]
 pub async fn resend_dead(
     State(api): State<Api>,
     caller: Caller,

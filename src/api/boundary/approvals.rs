@@ -97,8 +97,7 @@ pub async fn get_approval(
 #[utoipa::path(post, path = "/v1/approvals/{id}", tag = "boundary", request_body = ApprovalRequest,
     params(("id" = String, Path, description = "An approval's id, from a decision `ask`")),
     responses((status = 200, description = "The approval after the answer", body = ApprovalItem),
-        (status = 409, description = "The approval was answered before, has expired, or fails authentication",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "The approval was answered before, has expired, or fails authentication")))]
 pub async fn post_approval(
     State(api): State<Api>,
     caller: Caller,

@@ -128,8 +128,7 @@ pub struct OutcomeSchema {
 /// (`call_finished`), and while calls that ran at the time of the decision no longer run (`execution_changed`).
 #[utoipa::path(post, path = "/v1/decide", tag = "boundary", request_body = CallSchema,
     responses((status = 200, description = "The decision about the call", body = Answer),
-        (status = 422, description = "The call_id was used before for a different call",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 422, description = "The call_id was used before for a different call")))]
 pub async fn post_decide(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Decide)?;
     expect_media(request.headers(), &[Media::Json])?;
@@ -152,8 +151,7 @@ pub async fn post_decide(State(api): State<Api>, caller: Caller, request: Reques
 #[utoipa::path(post, path = "/v1/calls/{call_id}/outcome", tag = "boundary", request_body = OutcomeSchema,
     params(("call_id" = String, Path, description = "The call's id, as the caller gave it")),
     responses((status = 200, description = "The outcome is stored in the audit", body = Reported),
-        (status = 422, description = "A different outcome of this call was reported before",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 422, description = "A different outcome of this call was reported before")))]
 pub async fn post_outcome(
     State(api): State<Api>,
     caller: Caller,

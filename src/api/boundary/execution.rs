@@ -102,16 +102,10 @@ pub async fn get_execution(State(api): State<Api>, caller: Caller) -> Result<Jso
 #[utoipa::path(put, path = "/v1/execution", tag = "boundary", request_body = OverrideRequest,
     responses((status = 200,
         description = "The changed override, and the runs that the change affects", body = OverrideChange),
-        (status = 404, description = "No override is in force for this scope and value",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "No override is in force for this scope and value"),
         (status = 409,
-            description = "The session can write in ways that Umbra cannot intercept, so it cannot be set to shadow",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
-pub async fn put_execution(
-    State(api): State<Api>,
-    caller: Caller,
-    request: Request,
-) -> Result<Json<OverrideChange>, Problem> {
+            description = "The session can write in ways that Umbra cannot intercept, so it cannot be set to shadow")))]
+pub async fn put_execution(State(api): State<Api>, caller: Caller, request: Request) -> JsonAnswer<OverrideChange> {
     caller.require(Scope::Admin)?;
     expect_media(request.headers(), &[Media::Json])?;
     let request: OverrideRequest = from_json(&api.bodies.read(request).await?)?;
@@ -174,13 +168,8 @@ async fn changed(
     responses((status = 200,
             description = "Effective execution of the call, with the setting or override that decides it",
             body = Effective),
-        (status = 404, description = "The parent run is unknown, so calls that change something would not run",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
-pub async fn get_effective(
-    State(api): State<Api>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<Effective>, Problem> {
+        (status = 404, description = "The parent run is unknown, so calls that change something would not run")))]
+pub async fn get_effective(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<Effective> {
     caller.require_any(&[Scope::Read, Scope::Decide])?;
     let [agent, session, tool, run, parent_run] =
         ["agent", "session", "tool", "run", "parent_run"].map(|name| params.text(name));

@@ -85,8 +85,7 @@ pub async fn list_runs(State(api): State<Api>, caller: Caller, mut params: Param
 #[utoipa::path(post, path = "/v1/runs/{run}/end", tag = "boundary", request_body = EndRequest,
     params(("run" = String, Path, description = "The run's name, as calls give it", example = "nightly")),
     responses((status = 200, description = "The runs that were ended", body = RunsEnded),
-        (status = 404, description = "No run has this name",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 404, description = "No run has this name")))]
 pub async fn end_run(
     State(api): State<Api>,
     caller: Caller,
@@ -123,8 +122,7 @@ const LINES: &str = "application/x-ndjson";
             description = "The name of a repetition of the first run", example = "r1-again")),
     responses((status = 200, description = "The differences and the summary",
             content((String = "application/x-ndjson"), (RunsCompared = "application/json"))),
-        (status = 409, description = "A run has more than 5,000 calls, or 32 MiB of arguments and stubs",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "A run has more than 5,000 calls, or 32 MiB of arguments and stubs")))]
 pub async fn diff_runs(
     State(api): State<Api>,
     caller: Caller,

@@ -83,10 +83,8 @@ impl From<CaughtUp> for CaughtUpEvent {
 #[utoipa::path(post, path = "/v1/reviews/batch", operation_id = "post_reviews_batch", tag = "reviews", request_body = BatchRequest,
     responses((status = 202,
         description = "The reviews that were queued, and those that were refused", body = BatchAnswer),
-        (status = 404, description = "Shadow not found",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "The shadow is disabled",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 404, description = "Shadow not found"),
+        (status = 409, description = "The shadow is disabled")))]
 pub async fn post_batch(
     State(api): State<Api>,
     caller: Caller,

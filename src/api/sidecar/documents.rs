@@ -149,10 +149,8 @@ pub async fn get_document(
         description = "The document is changed; or, with `stored: false`, the change could not be stored",
         body = DocumentView),
         (status = 201, description = "The document is created", body = DocumentView),
-        (status = 409, description = "This change conflicts with a concurrent change, or the session is closed",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 412, description = "The document's state does not match `If-Match` or `If-None-Match`",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "This change conflicts with a concurrent change, or the session is closed"),
+        (status = 412, description = "The document's state does not match `If-Match` or `If-None-Match`")))]
 pub async fn put_document(
     State(api): State<Api>,
     caller: Caller,
@@ -181,10 +179,8 @@ pub async fn put_document(
     responses((status = 200,
         description = "The document is changed; or, with `stored: false`, the change could not be stored",
         body = DocumentView),
-        (status = 409, description = "This change conflicts with a concurrent change, or the session is closed",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 412, description = "The document never had the state that `If-Match` names",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "This change conflicts with a concurrent change, or the session is closed"),
+        (status = 412, description = "The document never had the state that `If-Match` names")))]
 pub async fn patch_document(
     State(api): State<Api>,
     caller: Caller,

@@ -63,8 +63,7 @@ pub struct CloseRequest {
 #[utoipa::path(post, path = "/v1/sessions", tag = "sidecar", request_body = ingest::AttachRequest,
     responses((status = 201, description = "The session has begun", body = Attachment),
         (status = 200, description = "The session could not be stored: go on without the sidecar", body = Attachment),
-        (status = 429, description = "The agent has the most open sessions that it may have",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 429, description = "The agent has the most open sessions that it may have")))]
 pub async fn post_session(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
@@ -178,8 +177,7 @@ pub struct NoteRequest {
     params(("id" = String, Path, description = "A session's id")),
     responses((status = 200,
         description = "The session; `notes` lists the notes that the agent has not received yet", body = Session),
-        (status = 409, description = "The session is closed, or the most notes that may wait are waiting",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "The session is closed, or the most notes that may wait are waiting")))]
 pub async fn post_note(
     State(api): State<Api>,
     caller: Caller,

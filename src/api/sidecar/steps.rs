@@ -38,8 +38,7 @@ const PAGE: i64 = 100;
     responses((status = 200,
         description = "The agent's next directives; where something is missing, `degraded` and `warnings` say so",
             body = TurnAnswer),
-        (status = 409, description = "The session is closed",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "The session is closed")))]
 pub async fn post_turn(
     State(api): State<Api>,
     caller: Caller,
@@ -56,8 +55,7 @@ pub async fn post_turn(
 #[utoipa::path(post, path = "/v1/sessions/{id}/messages", tag = "sidecar", request_body = ingest::MessageRequest,
     params(("id" = String, Path, description = "A session's id")),
     responses((status = 200, description = "The ruling about the message", body = MessageAnswer),
-        (status = 409, description = "The session is closed",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "The session is closed")))]
 pub async fn post_message(
     State(api): State<Api>,
     caller: Caller,
