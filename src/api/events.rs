@@ -13,7 +13,7 @@ use axum::{
 
 use self::shapes::BatchSchema;
 pub use self::shapes::{
-    AcceptedEvent, BatchError, BatchItem, BatchResult, EventBody, EventDetail, EventView, NewEventSchema, ToolBody,
+    AcceptedEvent, BatchError, BatchItem, BatchResult, EventBodySchema, EventDetail, EventView, NewEventSchema,
 };
 use super::{
     Api, Listing, audit,
@@ -44,8 +44,6 @@ pub const PATH: &str = "/v1/events";
 const FEED: char = 'e';
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 static ORIGIN: HeaderName = HeaderName::from_static(ORIGIN_HEADER);
-/// Response header of an answer that repeats an earlier one.
-static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// Posts one event. The event is durable when this answers: in the database, or, while that is away, in the spool on
 /// the server's disk, from where it is stored once the database is back. The answer does not wait for a review, except
@@ -89,11 +87,15 @@ pub async fn post_event(State(api): State<Api>, caller: Caller, request: Request
     let breaker = api.flows.followers.open_breakers.of(&accepted.agent);
     let mut event = AcceptedEvent { verdict, breaker, ..AcceptedEvent::from(accepted) };
     event.dispositions = caller.shown(event.dispositions);
-    let mut response = answer(status, &event)?;
+    Ok(marked(replayed, answer(status, &event)?))
+}
+
+/// Adds the header of an answer that repeats an earlier one.
+pub(super) fn marked(replayed: bool, mut response: Response) -> Response {
     if replayed {
-        response.headers_mut().insert(REPLAYED.clone(), HeaderValue::from_static("true"));
+        response.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
     }
-    Ok(response)
+    response
 }
 
 /// Returns the answer to one event.

@@ -20,7 +20,7 @@ use crate::flows::{
 use umbra_domain::{
     CheckName, Datamark, Mode, ReviewScope, Severity, Shadow, SkipReason, Trigger, WatchRule, key::Scope,
 };
-use umbra_store::feedback::JudgedCount;
+use umbra_store::{feedback::JudgedCount, status::SkipView};
 
 /// Returns the state of the service: queue, shadows with their day so far, providers.
 #[utoipa::path(get, path = "/v1/status", tag = "status",
@@ -219,20 +219,6 @@ pub async fn get_shadow(
     Ok(Json(ShadowView::new(&rules, armed, &judged)))
 }
 
-/// Number of skips of a shadow for one reason on one day.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct SkipView {
-    /// Name of the shadow.
-    pub shadow: String,
-    /// Reason of the skips.
-    pub reason: SkipReason,
-    /// Local day of the shadow.
-    #[schema(value_type = String, format = Date)]
-    pub day: Date,
-    /// Number of skips.
-    pub count: i64,
-}
-
 /// Skips by shadow, reason and day.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SkipList {
@@ -259,10 +245,6 @@ pub async fn list_skips(State(api): State<Api>, caller: Caller, mut params: Para
     let limit: Option<i64> = params
         .parsed("limit", "a number from 1 to 500", |text| text.parse().ok().filter(|limit| (1..=500).contains(limit)));
     params.finish()?;
-    let rows = api.flows.store.shadows().skips(shadow.as_deref(), reason, days, limit.unwrap_or(50)).await?;
-    let items = rows
-        .into_iter()
-        .map(|row| SkipView { shadow: row.shadow, reason: row.reason, day: row.day, count: row.n })
-        .collect();
+    let items = api.flows.store.shadows().skips(shadow.as_deref(), reason, days, limit.unwrap_or(50).into()).await?;
     Ok(Json(SkipList { items }))
 }
