@@ -5,6 +5,7 @@ use std::{fs, net::SocketAddr, time::Duration};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use jiff::Timestamp;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Client, Method, Response, Url};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -265,7 +266,7 @@ pub(super) fn first_of<'a>(item: &'a Value, places: &[&str]) -> &'a Value {
 
 /// Returns a path with an escaped name in it.
 pub(super) fn path_with(before: &str, name: &str, after: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_~".contains(&byte);
-    let name = name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") });
-    format!("{before}{}{after}", name.collect::<String>())
+    // Dots are escaped, too: `..` is no name in a path.
+    const ESCAPED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
+    format!("{before}{}{after}", utf8_percent_encode(name, &ESCAPED))
 }
