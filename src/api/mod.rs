@@ -232,6 +232,9 @@ pub fn router(api: Api, admission: &Admission) -> Router {
     openapi::with_documentation(router.with_state(api), &openapi::complete(document))
 }
 
+/// JSON that a handler answers, or the problem in its place.
+type JsonAnswer<T> = Result<Json<T>, Problem>;
+
 /// Page of a list.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Listing<T> {

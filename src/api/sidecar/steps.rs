@@ -4,10 +4,9 @@ use std::{collections::VecDeque, fmt::Write, time::Duration};
 
 use axum::{
     Json,
-    body::Body,
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, header},
-    response::{IntoResponse, Response},
+    http::HeaderMap,
+    response::Response,
 };
 use bytes::Bytes;
 use serde_json::Value;
@@ -15,11 +14,11 @@ use serde_json::Value;
 use super::{arrived, may_read, read};
 use crate::{
     api::{
-        Api,
+        Api, JsonAnswer,
         auth::Caller,
         path_ids::{Addressed, PathId},
         problem::Problem,
-        stream::frames,
+        stream::event_stream,
     },
     flows::sessions::{message::MessageAnswer, turn::TurnAnswer},
     ingest,
@@ -44,7 +43,7 @@ pub async fn post_turn(
     caller: Caller,
     PathId(id): PathId<SessionId>,
     request: Request,
-) -> Result<Json<TurnAnswer>, Problem> {
+) -> JsonAnswer<TurnAnswer> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
     let turn = read(&api, request, ingest::turn_request).await?;
@@ -61,7 +60,7 @@ pub async fn post_message(
     caller: Caller,
     PathId(id): PathId<SessionId>,
     request: Request,
-) -> Result<Json<MessageAnswer>, Problem> {
+) -> JsonAnswer<MessageAnswer> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
     let message = read(&api, request, ingest::message_request).await?;
@@ -102,12 +101,7 @@ pub async fn get_messages(
         over: session.state == SessionState::Closed && after == last,
         quiet: Duration::ZERO,
     };
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
-    ];
-    Ok((headers, Body::new(frames(listener, SessionStepStream::next))).into_response())
+    Ok(event_stream(listener, SessionStepStream::next))
 }
 
 /// State of one stream.
