@@ -52,7 +52,7 @@ use self::{
     entrance::Entrance,
     problem::Problem,
 };
-use crate::{flows::Flows, ingest};
+use crate::{flows::Flows, ingest, mcp::Profiles};
 use umbra_domain::PricePerMtok;
 use umbra_store::StoreError;
 
@@ -109,8 +109,8 @@ pub struct ApiParts {
     pub metrics: Option<PrometheusHandle>,
     /// Reads the configuration again.
     pub reload: Reload,
-    /// Handle of the MCP proxy.
-    pub mcp: mcp::McpHandle,
+    /// Profiles of the MCP proxy; `None` where it is not served.
+    pub mcp: Option<Arc<Profiles>>,
     /// Cancelled when the process takes no new work.
     pub draining: CancellationToken,
 }

@@ -14,7 +14,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{App, Database, Setup, admit_bootstrap_key, artifacts, mcp, sign_audit, watching};
+use super::{App, Database, Setup, admit_bootstrap_key, artifacts, sign_audit, watching};
 use crate::{
     api::{
         self, Api, ReloadFault, Reloaded,
@@ -125,7 +125,8 @@ async fn run(
     background.spawn_essential("spool", filer.run(leave.clone()));
     background.spawn_essential("decisions", decisions.run(requests_done.clone()));
     let (proxied, scribe) = CallGuard::new(flows.clone());
-    let profiles = mcp::profiles(setup, proxied, tasks.soft().clone())?;
+    let profiles = Profiles::new(&settings.mcp, &setup.outbound_policy(), proxied, tasks.soft().clone())?;
+    let profiles = Arc::new(profiles);
     // The writer stores its events, so it ends before the writer.
     let answered = CancellationToken::new();
     background.spawn("scribe", {
@@ -326,7 +327,7 @@ pub fn api_of(
         stream_keep_alive: server.stream_keep_alive,
         metrics,
         reload,
-        mcp: mcp::mcp_handle(profiles),
+        mcp: profiles,
         draining: tasks.soft().clone(),
     })
 }
@@ -383,7 +384,9 @@ async fn reload(setup: &Setup, flows: &Flows, profiles: Option<&Profiles>) -> Re
         })?;
     let count = rules.shadows.len();
     if let Some(profiles) = profiles {
-        mcp::reload(&setup, profiles).map_err(|error| plain(format!("{error:#}")))?;
+        profiles
+            .reload(&setup.settings.mcp, &setup.outbound_policy())
+            .map_err(|error| plain(format!("{:#}", anyhow::Error::from(error))))?;
     }
     setup.install_rules();
     flows.rules.store(Arc::new(rules));
