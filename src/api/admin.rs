@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    Api, ReloadFault, Reloaded,
+    Api, JsonAnswer, ReloadFault, Reloaded,
     auth::Caller,
     body::{Media, expect_media},
     events::invalid,
@@ -37,12 +37,9 @@ pub async fn post_reload(State(api): State<Api>, caller: Caller, request: Reques
         Ok(reloaded) => Ok(Json(reloaded)),
         Err(ReloadFault::Store(error)) => Err(error.into()),
         Err(ReloadFault::Faults(faults)) => {
-            let mut problem =
-                Problem::conflict("the files have faults (see errors); the configuration in force stays as it was");
-            for (place, text) in faults {
-                problem = problem.at(place, "bad_config", text);
-            }
-            Err(problem)
+            let stays = "the files have faults (see errors); the configuration in force stays as it was";
+            let faults = faults.into_iter().map(|(place, text)| (place, "bad_config", text));
+            Err(Problem::conflict(stays).with(faults))
         }
     }
 }
@@ -68,7 +65,7 @@ pub struct KeyList {
 /// Lists keys, never their secrets.
 #[utoipa::path(get, path = "/v1/admin/keys", tag = "admin",
     responses((status = 200, description = "The keys", body = KeyList)))]
-pub async fn list_keys(State(api): State<Api>, caller: Caller) -> Result<Json<KeyList>, Problem> {
+pub async fn list_keys(State(api): State<Api>, caller: Caller) -> JsonAnswer<KeyList> {
     caller.require(Scope::Admin)?;
     Ok(Json(KeyList { items: api.flows.store.keys().list().await? }))
 }

@@ -10,9 +10,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    Api, Listing,
+    Api, JsonAnswer, Listing,
     auth::Caller,
-    body::{Media, expect_media, from_json},
     params::{Params, expect_reached, listing},
     problem::Problem,
 };
@@ -79,8 +78,7 @@ pub async fn post_backtest(
     request: Request,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<Backtest>), Problem> {
     caller.require(Scope::Admin)?;
-    expect_media(request.headers(), &[Media::Json])?;
-    let body: BacktestRequest = from_json(&api.bodies.read(request).await?)?;
+    let body: BacktestRequest = api.bodies.read_json(request).await?;
     let tried = tried(&api, body)?;
     let flows = &api.flows;
     let id = flows.backtests.plan_backtest(&tried, &|_, _| ()).await.map_err(|error| match error {
@@ -182,8 +180,7 @@ fn shadow(
 }
 
 fn refuse(faults: impl IntoIterator<Item = (&'static str, String)>) -> Problem {
-    let problem = Problem::invalid_request("the request has invalid values; errors lists them");
-    faults.into_iter().fold(problem, |problem, (pointer, detail)| problem.at(pointer, "bad_value", detail))
+    Problem::invalid_values(faults.into_iter().map(|(pointer, detail)| (pointer, "bad_value", detail)))
 }
 
 async fn find(api: &Api, id: BacktestId) -> Result<Backtest, Problem> {
@@ -201,7 +198,7 @@ pub async fn list_backtests(
     State(api): State<Api>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<Listing<Backtest>>, Problem> {
+) -> JsonAnswer<Listing<Backtest>> {
     caller.require(Scope::Admin)?;
     let shadow = params.text("shadow");
     let seek = params.seek(BACKTESTS);
@@ -219,7 +216,7 @@ pub async fn get_backtest(
     State(api): State<Api>,
     caller: Caller,
     PathId(id): PathId<BacktestId>,
-) -> Result<Json<Backtest>, Problem> {
+) -> JsonAnswer<Backtest> {
     caller.require(Scope::Admin)?;
     find(&api, id).await.map(Json)
 }
@@ -241,7 +238,7 @@ pub async fn list_items(
     caller: Caller,
     PathId(id): PathId<BacktestId>,
     mut params: Params,
-) -> Result<Json<Listing<Item>>, Problem> {
+) -> JsonAnswer<Listing<Item>> {
     caller.require(Scope::Admin)?;
     let words = |words: Vec<&str>| words.join(", ");
     let changes = words(AssessmentChange::ALL.iter().map(|change| change.as_str()).collect());
@@ -273,8 +270,7 @@ pub async fn post_resume(
     request: Request,
 ) -> Result<(StatusCode, Json<Backtest>), Problem> {
     caller.require(Scope::Admin)?;
-    expect_media(request.headers(), &[Media::Json])?;
-    let body: ResumeRequest = from_json(&api.bodies.read(request).await?)?;
+    let body: ResumeRequest = api.bodies.read_json(request).await?;
     let mut faults = Vec::new();
     let (max_usd, max_tokens) = budget(body.max_usd, body.max_tokens, &mut faults);
     if !faults.is_empty() {

@@ -82,11 +82,7 @@ pub struct LiteLlmAnswer {
 #[utoipa::path(post, path = "/v1/gateways/litellm/beta/litellm_basic_guardrail_api", tag = "sidecar",
     request_body = LiteLlmRequest,
     responses((status = 200, description = "The ruling", body = LiteLlmAnswer)))]
-pub async fn post_litellm(
-    State(api): State<Api>,
-    caller: Caller,
-    request: Request,
-) -> Result<Json<LiteLlmAnswer>, Problem> {
+pub async fn post_litellm(State(api): State<Api>, caller: Caller, request: Request) -> JsonAnswer<LiteLlmAnswer> {
     let asked = arrived(&request);
     let LiteLlmRequest {
         input_type,
@@ -236,7 +232,7 @@ pub async fn post_agentgateway(
     caller: Caller,
     mut params: Params,
     request: Request,
-) -> Result<Json<AgentgatewayAnswer>, Problem> {
+) -> JsonAnswer<AgentgatewayAnswer> {
     let asked = arrived(&request);
     let agent = params.text("agent");
     let masks = params.parsed("mask_secrets", "true or false", |word| word.parse().ok()).unwrap_or(false);
@@ -295,7 +291,7 @@ fn agent_name(caller: &Caller, name: &str) -> Result<String, Problem> {
 }
 
 fn fault(pointer: &'static str, detail: impl Into<String>) -> Problem {
-    Problem::invalid_request("the request has invalid values; errors lists them").at(pointer, "value", detail)
+    Problem::invalid_values([(pointer, "value", detail)])
 }
 
 /// Returns the text of a user's message: a text, or parts of which some are.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::{
-    Api,
+    Api, JsonAnswer,
     auth::Caller,
     entrance::arrived,
     events::{invalid_request, refused},

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::{
-    Api,
+    Api, JsonAnswer,
     auth::Caller,
     params::{Params, PathPart},
     problem::Problem,
@@ -26,7 +26,7 @@ use umbra_store::{feedback::JudgedCount, status::SkipView};
 #[utoipa::path(get, path = "/v1/status", tag = "status",
     responses((status = 200,
         description = "The state of the server, its shadows, its models and its queue", body = Status)))]
-pub async fn get_status(State(api): State<Api>, caller: Caller) -> Result<Json<Status>, Problem> {
+pub async fn get_status(State(api): State<Api>, caller: Caller) -> JsonAnswer<Status> {
     caller.require(Scope::Read)?;
     Ok(Json(api.flows.maintenance.status().await?))
 }
@@ -194,7 +194,7 @@ pub struct ShadowList {
 /// Lists the shadows in force.
 #[utoipa::path(get, path = "/v1/shadows", tag = "status",
     responses((status = 200, description = "The shadows", body = ShadowList)))]
-pub async fn list_shadows(State(api): State<Api>, caller: Caller) -> Result<Json<ShadowList>, Problem> {
+pub async fn list_shadows(State(api): State<Api>, caller: Caller) -> JsonAnswer<ShadowList> {
     caller.require(Scope::Read)?;
     let rules = api.flows.rules.load_full();
     let names: Vec<&str> = rules.shadows.iter().map(|armed| armed.shadow.name.as_str()).collect();
@@ -206,11 +206,7 @@ pub async fn list_shadows(State(api): State<Api>, caller: Caller) -> Result<Json
 #[utoipa::path(get, path = "/v1/shadows/{name}", tag = "status",
     params(("name" = String, Path, description = "A shadow's name")),
     responses((status = 200, description = "The shadow", body = ShadowView)))]
-pub async fn get_shadow(
-    State(api): State<Api>,
-    caller: Caller,
-    PathPart(name): PathPart,
-) -> Result<Json<ShadowView>, Problem> {
+pub async fn get_shadow(State(api): State<Api>, caller: Caller, PathPart(name): PathPart) -> JsonAnswer<ShadowView> {
     caller.require(Scope::Read)?;
     let rules = api.flows.rules.load_full();
     let armed = rules.shadows.iter().find(|armed| armed.shadow.name == name);
@@ -234,7 +230,7 @@ pub struct SkipList {
         ("until" = Option<String>, Query, description = "Last day: YYYY-MM-DD"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "Items at most; 50 unless given")),
     responses((status = 200, description = "The counts", body = SkipList)))]
-pub async fn list_skips(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Json<SkipList>, Problem> {
+pub async fn list_skips(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<SkipList> {
     caller.require(Scope::Read)?;
     let shadow = params.text("shadow");
     let reason = params.parsed("reason", "a reason such as daily_cap", SkipReason::parse);
@@ -242,8 +238,7 @@ pub async fn list_skips(State(api): State<Api>, caller: Caller, mut params: Para
         params.parsed(name, "a day such as 2026-02-28", |text| text.parse::<Date>().ok().filter(|day| day.year() >= 1))
     };
     let days = (day("since"), day("until"));
-    let limit: Option<i64> = params
-        .parsed("limit", "a number from 1 to 500", |text| text.parse().ok().filter(|limit| (1..=500).contains(limit)));
+    let limit = params.limit();
     params.finish()?;
     let items = api.flows.store.shadows().skips(shadow.as_deref(), reason, days, limit.unwrap_or(50).into()).await?;
     Ok(Json(SkipList { items }))

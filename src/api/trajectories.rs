@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    Api, Listing,
+    Api, JsonAnswer, Listing,
     auth::Caller,
     events::{EventDetail, EventView},
     params::{Params, PathPart, expect_reached, listing},
@@ -131,7 +131,7 @@ pub async fn list_trajectories(
     State(api): State<Api>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<Listing<TrajectorySummary>>, Problem> {
+) -> JsonAnswer<Listing<TrajectorySummary>> {
     caller.require(Scope::Read)?;
     let filter = TaskFilter { agent: params.text("agent"), span: params.span() };
     let mode = mode_param(&mut params);
@@ -168,7 +168,7 @@ pub async fn get_trajectory(
     caller: Caller,
     PathPart(task): PathPart,
     mut params: Params,
-) -> Result<Json<Trajectory>, Problem> {
+) -> JsonAnswer<Trajectory> {
     caller.require(Scope::Read)?;
     let mode = mode_param(&mut params);
     let seek = params.seek(STEPS);

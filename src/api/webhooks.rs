@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    Api, Listing,
+    Api, JsonAnswer, Listing,
     auth::Caller,
     params::{Params, expect_reached, listing},
     problem::Problem,
@@ -55,7 +55,7 @@ pub struct WebhookList {
 /// Lists the endpoints in force, with their outboxes.
 #[utoipa::path(get, path = "/v1/webhooks", tag = "admin",
     responses((status = 200, description = "The endpoints", body = WebhookList)))]
-pub async fn list_webhooks(State(api): State<Api>, caller: Caller) -> Result<Json<WebhookList>, Problem> {
+pub async fn list_webhooks(State(api): State<Api>, caller: Caller) -> JsonAnswer<WebhookList> {
     caller.require(Scope::Admin)?;
     let flows = &api.flows;
     let (backlogs, gone) = (flows.store.webhooks().backlogs().await?, flows.store.webhooks().gone_endpoints().await?);
@@ -84,11 +84,7 @@ pub async fn list_webhooks(State(api): State<Api>, caller: Caller) -> Result<Jso
     params(("endpoint" = Option<String>, Query,
         description = "Only dead letters to this endpoint"), super::openapi::Paging),
     responses((status = 200, description = "A page", body = Listing<DeadLetter>)))]
-pub async fn list_dead(
-    State(api): State<Api>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<Listing<DeadLetter>>, Problem> {
+pub async fn list_dead(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<Listing<DeadLetter>> {
     caller.require(Scope::Admin)?;
     let (endpoint, span) = (params.text("endpoint"), params.span());
     let seek = params.seek(DEAD);

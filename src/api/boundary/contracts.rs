@@ -11,10 +11,10 @@ use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
 use crate::api::{
-    Api,
+    Api, JsonAnswer,
     auth::Caller,
     body::{Media, expect_media, from_json},
-    params::{Params, PathPart},
+    params::{Params, PathPart, expect_note},
     problem::Problem,
 };
 use umbra_boundary::{
@@ -35,8 +35,6 @@ use umbra_policy::check_condition;
 
 /// Largest tools file, in bytes.
 const MAX_YAML_BYTES: usize = 1024 * 1024;
-/// Most characters of a reason.
-const REASON_CHARS: usize = 2_000;
 /// Most recorded results that are read from the audit.
 const MOST_RECORDED: i64 = 200;
 
@@ -171,7 +169,7 @@ async fn views(api: &Api) -> Result<Vec<ContractView>, Problem> {
 /// Lists the contracts in force, with their promises and whether live results still fit them.
 #[utoipa::path(get, path = "/v1/contracts", tag = "boundary",
     responses((status = 200, description = "The contracts", body = ContractList)))]
-pub async fn list_contracts(State(api): State<Api>, caller: Caller) -> Result<Json<ContractList>, Problem> {
+pub async fn list_contracts(State(api): State<Api>, caller: Caller) -> JsonAnswer<ContractList> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
     Ok(Json(ContractList { items: views(&api).await? }))
 }
@@ -192,7 +190,7 @@ pub struct Lint {
 #[utoipa::path(post, path = "/v1/contracts/lint", tag = "boundary",
     request_body(content = String, content_type = "application/yaml", description = "The tools file, as YAML (or JSON, which is YAML too)"),
     responses((status = 200, description = "The faults of the file; none if it is valid", body = Lint)))]
-pub async fn post_lint(State(api): State<Api>, caller: Caller, request: Request) -> Result<Json<Lint>, Problem> {
+pub async fn post_lint(State(api): State<Api>, caller: Caller, request: Request) -> JsonAnswer<Lint> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
     expect_media(request.headers(), &[Media::Yaml, Media::Json])?;
     let body = api.bodies.read(request).await?;
@@ -260,7 +258,7 @@ pub async fn post_infer(
     caller: Caller,
     mut params: Params,
     request: Request,
-) -> Result<Json<InferredContracts>, Problem> {
+) -> JsonAnswer<InferredContracts> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
     let effect = params.parsed("effect", "read, write or destructive", Effect::parse);
     params.finish()?;
@@ -321,14 +319,10 @@ pub async fn post_confirm(
     caller: Caller,
     PathPart(contract): PathPart,
     request: Request,
-) -> Result<Json<ContractView>, Problem> {
+) -> JsonAnswer<ContractView> {
     caller.require(Scope::Admin)?;
-    expect_media(request.headers(), &[Media::Json])?;
-    let ConfirmRequest { reason } = from_json(&api.bodies.read(request).await?)?;
-    if reason.trim().is_empty() || reason.chars().count() > REASON_CHARS || reason.contains('\0') {
-        let right = format!("1 to {REASON_CHARS} characters, without U+0000");
-        return Err(Problem::invalid_request("a reason is wanted").at("/reason", "range", right));
-    }
+    let ConfirmRequest { reason } = api.bodies.read_json(request).await?;
+    expect_note("/reason", &reason)?;
     let missing = || Problem::not_found("contract not in force; GET /v1/contracts lists the contracts in force");
     let rules = api.flows.boundary.rules.load_full();
     let found = rules.tools.contracts().all().find(|one| one.id() == contract).ok_or_else(missing)?;

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::may_read;
 use crate::{
     api::{
-        Api, Listing,
+        Api, JsonAnswer, Listing,
         auth::Caller,
         body::{Media, expect_media, from_json},
         params::{Params, listing},
@@ -189,14 +189,9 @@ pub async fn patch_document(
 ) -> Result<Response, Problem> {
     caller.require(Scope::Ingest)?;
     let (if_match, _) = conditions(request.headers())?;
-    expect_media(request.headers(), &[Media::Json])?;
-    let body: PatchDocument = from_json(&api.bodies.read(request).await?)?;
+    let body: PatchDocument = api.bodies.read_json(request).await?;
     if body.edits.is_empty() {
-        return Err(Problem::invalid_request("the request has no edits").at(
-            "/edits",
-            "range",
-            "give at least one edit",
-        ));
+        return Err(Problem::invalid_values([("/edits", "range", "give at least one edit")]));
     }
     let revise_by = Revise::Edits(body.edits);
     let revision = Revision { name, format: None, revise: revise_by, if_match, must_be_new: false, by: body.by };
@@ -215,7 +210,7 @@ pub async fn get_history(
     caller: Caller,
     PathIdAndName(id, name): PathIdAndName<SessionId>,
     mut params: Params,
-) -> Result<Json<Listing<VersionView>>, Problem> {
+) -> JsonAnswer<Listing<VersionView>> {
     may_read(&caller)?;
     let seek = params.seek(FEED);
     params.finish()?;

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::{arrived, read, read_wide};
 use crate::{
-    api::{Api, auth::Caller, problem::Problem},
+    api::{Api, JsonAnswer, auth::Caller},
     flows::sessions::{guard::GuardAnswer, select::Selected},
     ingest,
 };
