@@ -23,8 +23,6 @@ use umbra_llm::OutboundPolicy;
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Most bytes of a line before its end comes: contents are bounded far below it.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
-/// Most characters of a value in a table.
-const SHOWN_CHARS: usize = 60;
 
 /// Server that a command asks. Its key, if one is needed, is in `UMBRA_API_KEY` or `UMBRA_API_KEY_FILE`.
 #[derive(Debug, Clone, Args)]
@@ -232,13 +230,11 @@ async fn refused(response: Response) -> anyhow::Error {
 
 /// Renders a value for a table: text as it is, other values as JSON, cut at a width.
 pub(super) fn cell(value: &Value) -> String {
-    let text = match value {
-        Value::Null => return "-".to_owned(),
-        Value::String(text) => plain(text),
-        other => plain(&other.to_string()),
-    };
-    let short: String = text.chars().take(SHOWN_CHARS).collect();
-    if short.len() < text.len() { format!("{short}...") } else { short }
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => table::short(text),
+        other => table::short(&other.to_string()),
+    }
 }
 
 /// Renders the distance of a time from now: `3m`, `2h`.

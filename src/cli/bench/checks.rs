@@ -11,7 +11,7 @@ use clap::Args;
 use serde_json::{json, value::RawValue};
 
 use super::{
-    super::{CommandFailure, GlobalOptions, answer, answer_json, complain},
+    super::{CommandFailure, GlobalOptions, answer, answer_json, complain, usage},
     labelled::{self, LabelledEvent, LabelledText},
     plot,
     scores::RowJudgement,
@@ -83,7 +83,7 @@ pub(in crate::cli) fn run(global: &GlobalOptions, options: &ChecksBenchOptions) 
         texts.extend(rows.into_iter().map(|row| row.text));
     }
     if sets.is_empty() {
-        return Err(CommandFailure::Usage(format!("no set has the name of a check; {}", known_checks())));
+        return usage(format!("no set has the name of a check; {}", known_checks()));
     }
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let speed = (!options.skip_throughput && !texts.is_empty()).then(|| Speed::measure(&texts));

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::{
-    super::{CommandFailure, GlobalOptions, answer, answer_json, complain, progress},
+    super::{CommandFailure, GlobalOptions, answer, answer_json, complain, progress, usage},
     labelled::{self, LabelledText},
     plot,
     replies::{Found, JudgeReply, JudgementCost, Replies},
@@ -139,10 +139,7 @@ fn shadow(setup: &Setup, options: &JudgeBenchOptions) -> Result<Shadow, CommandF
     if !specs.contains_key(&options.model) {
         let known: Vec<&str> = specs.keys().map(String::as_str).collect();
         let known = known.join(", ");
-        return Err(CommandFailure::Usage(format!(
-            "--model: model {:?} not found; the models: {known}",
-            options.model
-        )));
+        return usage(format!("--model: model {:?} not found; the models: {known}", options.model));
     }
     let shadows = if options.shadow.is_some() {
         setup.shadows()?.value
@@ -172,11 +169,11 @@ fn budget(
         (Some(usd), Some(_)) => NanoUsd::from_usd(usd)
             .map(Some)
             .ok_or_else(|| CommandFailure::Usage(format!("--budget-usd: {usd} is not an amount in dollars"))),
-        (Some(_), None) => Err(CommandFailure::Usage(format!(
+        (Some(_), None) => usage(format!(
             "--budget-usd: the prices of {} are unknown: declare them under `models`, or leave the budget out",
             shadow.model
-        ))),
-        (None, Some(worst)) if worst > NanoUsd::ZERO => Err(CommandFailure::Usage(format!(
+        )),
+        (None, Some(worst)) if worst > NanoUsd::ZERO => usage(format!(
             "the model {} costs money, for these {} rows {:.2} USD at most: set a budget with --budget-usd",
             shadow.model,
             rows.len(),
