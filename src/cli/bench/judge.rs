@@ -6,7 +6,6 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fs,
     path::PathBuf,
     sync::Arc,
 };
@@ -19,10 +18,9 @@ use tokio::task::JoinSet;
 use super::{
     super::{CommandFailure, GlobalOptions, answer, answer_json, complain, progress, usage},
     labelled::{self, LabelledText},
-    plot,
     replies::{Found, JudgeReply, JudgementCost, Replies},
     scores::RowJudgement,
-    sets::{self, Set},
+    sets::{Set, SetsOutput},
 };
 use crate::{
     app::Setup,
@@ -79,15 +77,8 @@ pub(in crate::cli) struct JudgeBenchOptions {
     /// Assessments that count as bad: flag, or suggest and flag.
     #[arg(long, default_value = "flag", value_name = "ASSESSMENT", value_parser = ["suggest", "flag"])]
     flag_at: String,
-    /// Also list the misjudged rows (`missed` or `false`), by id.
-    #[arg(long)]
-    mistakes: bool,
-    /// Print the table as markdown.
-    #[arg(long, conflicts_with = "json")]
-    markdown: bool,
-    /// Draw F1 with its interval, and that of the bag of words, into this file.
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
+    #[command(flatten)]
+    output: SetsOutput,
 }
 
 pub(in crate::cli) async fn run(global: &GlobalOptions, options: &JudgeBenchOptions) -> Result<(), CommandFailure> {
@@ -178,7 +169,7 @@ fn budget(
             shadow.model,
             rows.len(),
             worst.usd()
-        ))),
+        )),
         (None, _) => Ok(None),
     }
 }
@@ -287,22 +278,15 @@ fn show(
     }
     let name = options.file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = name.split('.').next().unwrap_or_default().to_owned();
-    let set = Set::of(name, options.model.clone(), &judged, &said, options.mistakes);
+    let set = Set::of(name, options.model.clone(), &judged, &said, options.output.mistakes);
     let bill = JudgementCost::of(&replied().map(|(_, reply)| reply).collect::<Vec<_>>(), left, model);
     let sets = [set];
-    if let Some(path) = &options.svg {
-        let picture = plot::svg(&format!("{} on labelled texts", options.model), &sets);
-        fs::write(path, picture).with_context(|| format!("{} cannot be written", path.display()))?;
-    }
+    options.output.draw(&format!("{} on labelled texts", options.model), &sets)?;
     if global.json {
         let [set] = &sets;
         answer_json(&json!({"set": set, "bill": bill}))?;
     } else {
-        if options.markdown {
-            answer(&sets::markdown(&sets));
-        } else {
-            sets::show(&sets);
-        }
+        options.output.show(&sets);
         answer(&bill.line(judged.len()));
     }
     Ok(())
