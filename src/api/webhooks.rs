@@ -37,7 +37,6 @@ pub struct WebhookStatus {
     /// Last failure of a waiting delivery, in words.
     pub last_error: Option<String>,
     /// Time of the next attempt, while it fails.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub next_try_at: Option<Timestamp>,
     /// Number of waiting deliveries.
     pub waiting: i64,

@@ -97,7 +97,6 @@ pub struct HookedHost {
     /// Calls that ran in `enforce` without a decision.
     pub undecided: i64,
     /// Time of the last event.
-    #[schema(value_type = String, format = DateTime)]
     pub seen_at: Timestamp,
 }
 

@@ -46,7 +46,6 @@ pub struct SkipView {
     /// Reason of the skips.
     pub reason: SkipReason,
     /// Local day of the shadow.
-    #[schema(value_type = String, format = Date)]
     pub day: Date,
     /// Number of skips.
     pub count: i64,

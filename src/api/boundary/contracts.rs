@@ -87,7 +87,6 @@ pub struct ContractView {
 #[schema(as = ContractLive)]
 pub struct LiveView {
     /// Time since which this version is in force.
-    #[schema(value_type = String, format = DateTime)]
     pub since: Timestamp,
     /// Number of results that were compared with the contract.
     pub results: i64,
@@ -96,13 +95,10 @@ pub struct LiveView {
     /// Last misfit: its place, and what was expected there.
     pub misfit: Option<String>,
     /// Time of the last reported result.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_at: Option<Timestamp>,
     /// Time of the last reported result that fitted.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub fit_at: Option<Timestamp>,
     /// Time at which a person last confirmed the contract.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub confirmed_at: Option<Timestamp>,
 }
 

@@ -135,7 +135,6 @@ pub struct EventBodySchema {
     #[schema(value_type = Option<String>, pattern = "^evt_[0-9a-f]{32}$")]
     supersedes: Option<EventId>,
     /// Start of the action, by the sender's clock.
-    #[schema(value_type = Option<String>, format = DateTime)]
     occurred_at: Option<Timestamp>,
     /// Duration of the action, in milliseconds.
     #[schema(maximum = 31_536_000_000_i64, example = 840)]
@@ -151,7 +150,6 @@ pub struct AcceptedEvent {
     #[schema(value_type = String, example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub id: EventId,
     /// Time of receipt.
-    #[schema(value_type = String, format = DateTime)]
     pub received_at: Timestamp,
     /// `committed`: the event survives a crash of the server and the database. `local`: it survives a crash of this
     /// server, on whose disk it waits for the database.
@@ -239,7 +237,6 @@ pub struct EventView {
     #[schema(value_type = String)]
     pub id: EventId,
     /// Time of receipt.
-    #[schema(value_type = String, format = DateTime)]
     pub received_at: Timestamp,
     /// Content of the event, normalised and redacted.
     #[schema(value_type = EventBodySchema)]

@@ -58,7 +58,6 @@ pub struct CaughtUpEvent {
     /// Task of the event.
     pub task_id: Option<String>,
     /// Time of receipt.
-    #[schema(value_type = String, format = DateTime)]
     pub received_at: Timestamp,
     /// Shadow, and whether the review is queued or why not.
     #[serde(flatten)]

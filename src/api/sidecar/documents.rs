@@ -104,7 +104,6 @@ pub struct VersionView {
     /// Number of the version, counted from 1.
     pub version: i32,
     /// Time of the change.
-    #[schema(value_type = String, format = DateTime)]
     pub at: Timestamp,
     /// Record of the change: author, requested edits, and the difference.
     pub entry: Entry,
