@@ -17,9 +17,7 @@ use crate::flows::{
     followers::feedback::ShadowPrecision,
     maintenance::status::Status,
 };
-use umbra_domain::{
-    CheckName, Datamark, Mode, ReviewScope, Severity, Shadow, SkipReason, Trigger, WatchRule, key::Scope,
-};
+use umbra_domain::{CheckName, Datamark, Mode, ReviewScope, Severity, SkipReason, Trigger, WatchRule, key::Scope};
 use umbra_store::{feedback::JudgedCount, status::SkipView};
 
 /// Returns the state of the service: queue, shadows with their day so far, providers.
@@ -127,58 +125,42 @@ pub struct BatchView {
 
 impl ShadowView {
     fn new(rules: &ActiveConfiguration, armed: &ActiveShadow, judged: &[JudgedCount]) -> Self {
-        let Shadow {
-            name,
-            model,
-            mode,
-            watch,
-            cost_control,
-            criteria,
-            checks,
-            flag_at,
-            max_input_chars,
-            datamark,
-            canary,
-            scope,
-            enabled,
-            ..
-        } = (*armed.shadow).clone();
+        let shadow = (*armed.shadow).clone();
+        let control = shadow.cost_control;
         let (reviewer, health) = rules.reviewer(&armed.shadow);
         let usd = |nano: Option<umbra_domain::NanoUsd>| nano.map(umbra_domain::NanoUsd::usd);
         let cost_control = CostView {
-            max_reviews_per_day: cost_control.max_reviews_per_day,
-            max_reviews_per_target_per_day: cost_control.max_reviews_per_target_per_day,
-            max_usd_per_day: usd(cost_control.max_usd_per_day),
-            max_tokens_per_day: cost_control.max_tokens_per_day,
-            skip_if_task_cost_below: usd(cost_control.skip_if_task_cost_below),
-            cooldown_seconds: cost_control.cooldown.as_secs_f64(),
-            sample: f64::from(cost_control.sample_ppm) / 1e6,
-            time_zone: cost_control.time_zone,
-            batch: cost_control.batch.map(|batch| BatchView {
+            max_reviews_per_day: control.max_reviews_per_day,
+            max_reviews_per_target_per_day: control.max_reviews_per_target_per_day,
+            max_usd_per_day: usd(control.max_usd_per_day),
+            max_tokens_per_day: control.max_tokens_per_day,
+            skip_if_task_cost_below: usd(control.skip_if_task_cost_below),
+            cooldown_seconds: control.cooldown.as_secs_f64(),
+            sample: f64::from(control.sample_ppm) / 1e6,
+            time_zone: control.time_zone,
+            batch: control.batch.map(|batch| BatchView {
                 max_events: batch.max_events,
                 max_chars: batch.max_chars,
                 max_wait_seconds: batch.max_wait.as_secs_f64(),
             }),
         };
-        let checks = checks.into_iter().collect();
-        let version = armed.version.clone();
         Self {
-            name,
-            version,
-            mode,
-            model,
+            name: shadow.name,
+            version: armed.version.clone(),
+            mode: shadow.mode,
+            model: shadow.model,
             reviewer,
             health,
-            enabled,
-            watch: watch.into_iter().map(WatchView::from).collect(),
+            enabled: shadow.enabled,
+            watch: shadow.watch.into_iter().map(WatchView::from).collect(),
             cost_control,
-            criteria,
-            checks,
-            flag_at,
-            max_input_chars,
-            datamark,
-            canary,
-            scope,
+            criteria: shadow.criteria,
+            checks: shadow.checks.into_iter().collect(),
+            flag_at: shadow.flag_at,
+            max_input_chars: shadow.max_input_chars,
+            datamark: shadow.datamark,
+            canary: shadow.canary,
+            scope: shadow.scope,
             precision: ShadowPrecision::of(&armed.shadow, judged),
         }
     }
