@@ -32,7 +32,7 @@ impl SetsOutput {
     /// Draws the sets, if that was asked for.
     pub fn draw(&self, title: &str, sets: &[Set]) -> anyhow::Result<()> {
         let Some(file) = &self.svg else { return Ok(()) };
-        fs::write(file, plot::svg(title, sets)).with_context(|| format!("{} cannot be written", file.display()))
+        fs::write(file, plot::svg(title, sets)?).with_context(|| format!("{} cannot be written", file.display()))
     }
 
     /// Prints the sets for people.
