@@ -38,7 +38,6 @@ use umbra_boundary::{
 };
 use umbra_config::{
     EXAMPLE_SHADOWS, Environment, Fault, Loaded, Models, Report, Settings,
-    settings::LogFormat,
     shadows::{load, read},
     tools,
 };
@@ -58,7 +57,7 @@ mod serve;
 
 pub use mcp::{McpCaller, Proxy, accept_tools, proxy};
 pub use rules::read_rules;
-pub use serve::{Ready, api_of, guard, limits, serve};
+pub use serve::{Ready, api_of, guard, serve};
 
 /// Paths in the working directory where an unnamed shadows file is looked for, in this order.
 const USUAL_SHADOWS: [&str; 2] = ["config/shadow-agents.yaml", "shadow-agents.yaml"];
@@ -126,11 +125,7 @@ impl Setup {
     /// Starts logging; `RUST_LOG` goes before `level`.
     pub fn start_logs(&self, level: &str) {
         let filter = self.env.get("RUST_LOG").unwrap_or(level);
-        let format = match self.settings.logging.format {
-            LogFormat::Text => telemetry::LogFormat::Text,
-            LogFormat::Json => telemetry::LogFormat::Json,
-        };
-        telemetry::start_logs(format, filter);
+        telemetry::start_logs(self.settings.logging.format, filter);
         lifecycle::log_panics_by_place();
     }
 
@@ -187,8 +182,7 @@ impl Setup {
             variable: (variable, said),
             default: if in_shadow { Execution::Shadow } else { Execution::Live },
         };
-        let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
-        let judge = tools::ToolsFileValidators { contract: &faults, condition: &condition };
+        let judge = tools::ToolsFileValidators { contract: &faults, condition: &check_condition };
         let Loaded { value: mut file, warnings } = match &self.settings.tools.path {
             Some(path) => tools::read(path, judge)?,
             None => Loaded { value: ToolDeclarations::default(), warnings: Vec::new() },
@@ -564,13 +558,11 @@ fn follower_settings(Settings { breaker, reflexion, baseline, .. }: &Settings) -
 
 /// Returns the writer of review files.
 pub fn artifacts(setup: &Setup) -> Arc<Artifacts> {
-    let (settings, data_dir) = (&setup.settings.artifacts, &setup.settings.storage.data_dir);
-    let log = settings.observations_log.clone().unwrap_or_else(|| data_dir.join("observations.jsonl"));
-    let pages = settings.enabled.then(|| {
-        let dir = settings.reviews_dir.clone();
-        Artifacts::writable(dir.clone(), data_dir.join(dir))
-    });
-    Arc::new(Artifacts::new(log, settings.observations_max_bytes as u64, settings.observations_keep, pages))
+    let settings = &setup.settings.artifacts;
+    let dir = &settings.reviews_dir;
+    let pages = settings.enabled.then(|| Artifacts::writable(dir.clone(), setup.settings.storage.data_dir.join(dir)));
+    let Places { log, keep, .. } = artifact_places(setup);
+    Arc::new(Artifacts::new(log, settings.observations_max_bytes as u64, keep, pages))
 }
 
 /// Returns the places where review files may lie, without making any folder.

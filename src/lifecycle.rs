@@ -11,12 +11,11 @@ use std::{
     any::Any,
     io,
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
     sync::{Arc, OnceLock},
-    task::Poll,
     time::Duration,
 };
 
+use futures_util::FutureExt;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -200,16 +199,11 @@ fn spawn_untracked(task: impl Future<Output = ()> + Send + 'static) {
 
 /// Runs a future to its end or to its panic, which is returned as an error.
 pub async fn unwinding<F: Future>(future: F) -> Result<F::Output, Panicked> {
-    let mut future = pin!(future);
     // A future that has panicked is not polled again, so no half-changed state inside it is seen.
-    std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-        Ok(poll) => poll.map(Ok),
-        Err(payload) => {
-            discard(payload);
-            Poll::Ready(Err(Panicked))
-        }
+    AssertUnwindSafe(future).catch_unwind().await.map_err(|payload| {
+        discard(payload);
+        Panicked
     })
-    .await
 }
 
 /// Drops a panic's payload; a payload whose own drop panics must not end the task.

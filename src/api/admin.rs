@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    Api, ReloadFault, Reloaded,
+    Api, JsonAnswer, ReloadFault, Reloaded,
     auth::Caller,
     body::{Media, expect_media},
     events::invalid,
@@ -30,21 +30,17 @@ use umbra_store::keys::KeyRow;
 /// Reads the settings and shadows anew and puts them in force, whole or not at all.
 #[utoipa::path(post, path = "/v1/admin/reload", tag = "admin",
     responses((status = 200, description = "The configuration in force after the reload", body = Reloaded),
-        (status = 409, description = "The files have faults; the configuration in force stays as it was",
-            body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
-pub async fn post_reload(State(api): State<Api>, caller: Caller, request: Request) -> Result<Json<Reloaded>, Problem> {
+        (status = 409, description = "The files have faults; the configuration in force stays as it was")))]
+pub async fn post_reload(State(api): State<Api>, caller: Caller, request: Request) -> JsonAnswer<Reloaded> {
     caller.require(Scope::Admin)?;
     api.bodies.read_nothing(request).await?;
     match (api.reload)().await {
         Ok(reloaded) => Ok(Json(reloaded)),
         Err(ReloadFault::Store(error)) => Err(error.into()),
         Err(ReloadFault::Faults(faults)) => {
-            let mut problem =
-                Problem::conflict("the files have faults (see errors); the configuration in force stays as it was");
-            for (place, text) in faults {
-                problem = problem.at(place, "bad_config", text);
-            }
-            Err(problem)
+            let stays = "the files have faults (see errors); the configuration in force stays as it was";
+            let faults = faults.into_iter().map(|(place, text)| (place, "bad_config", text));
+            Err(Problem::conflict(stays).with(faults))
         }
     }
 }
@@ -70,7 +66,7 @@ pub struct KeyList {
 /// Lists keys, never their secrets.
 #[utoipa::path(get, path = "/v1/admin/keys", tag = "admin",
     responses((status = 200, description = "The keys", body = KeyList)))]
-pub async fn list_keys(State(api): State<Api>, caller: Caller, params: Params) -> Result<Json<KeyList>, Problem> {
+pub async fn list_keys(State(api): State<Api>, caller: Caller, params: Params) -> JsonAnswer<KeyList> {
     caller.require(Scope::Admin)?;
     params.finish()?;
     Ok(Json(KeyList { items: api.flows.store.keys().list().await? }))

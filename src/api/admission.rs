@@ -95,7 +95,7 @@ struct TicketState {
     admission: Admission,
     class: Class,
     sender: Sender,
-    place: OnceLock<AdmissionPermit>,
+    place: OnceLock<OwnedSemaphorePermit>,
 }
 
 impl Ticket {
@@ -126,19 +126,15 @@ impl Ticket {
     /// `overloaded`: the class is full.
     pub fn admit(&self) -> Result<(), Problem> {
         let TicketState { admission, class, place, .. } = &*self.0;
-        if place.get().is_none() {
+        if place.get().is_none()
+            && let Some(permit) = admission.enter(*class)?
+        {
             // A second call at the same time would give its own place back.
-            drop(place.set(admission.enter(*class)?));
+            drop(place.set(permit));
         }
         Ok(())
     }
 }
-
-/// A place among the admitted; dropping it frees the place. Health has none.
-#[derive(Debug)]
-pub struct AdmissionPermit(
-    #[expect(dead_code, reason = "it is held, and counts until it is dropped")] Option<OwnedSemaphorePermit>,
-);
 
 impl Admission {
     /// Returns an admission with the bounds of these settings.
@@ -169,13 +165,13 @@ impl Admission {
         }
     }
 
-    /// Takes a place in a class.
+    /// Takes a place in a class, free again when the permit is dropped; health has none.
     ///
     /// # Errors
     /// `overloaded`: the class is full.
-    pub fn enter(&self, class: Class) -> Result<AdmissionPermit, Problem> {
-        let Some((places, what)) = self.places(class) else { return Ok(AdmissionPermit(None)) };
-        Arc::clone(places).try_acquire_owned().map(|permit| AdmissionPermit(Some(permit))).map_err(|_| full(what))
+    pub fn enter(&self, class: Class) -> Result<Option<OwnedSemaphorePermit>, Problem> {
+        let Some((places, what)) = self.places(class) else { return Ok(None) };
+        Arc::clone(places).try_acquire_owned().map(Some).map_err(|_| full(what))
     }
 
     /// Returns the places of a class and the word for its requests; `None` for health.

@@ -10,9 +10,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    Api, Listing,
+    Api, JsonAnswer, Listing,
     auth::Caller,
-    body::{Media, expect_media, from_json},
     params::{Params, expect_reached, listing},
     problem::Problem,
 };
@@ -72,16 +71,14 @@ pub struct ResumeRequest {
     responses((status = 202,
         description = "The backtest is planned and running: read its state by its id", body = Backtest,
             headers(("Location" = String, description = "Path of the backtest"))),
-        (status = 409, description = "Too many backtests are not finished yet",
-            body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "Too many backtests are not finished yet")))]
 pub async fn post_backtest(
     State(api): State<Api>,
     caller: Caller,
     request: Request,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<Backtest>), Problem> {
     caller.require(Scope::Admin)?;
-    expect_media(request.headers(), &[Media::Json])?;
-    let body: BacktestRequest = from_json(&api.bodies.read(request).await?)?;
+    let body: BacktestRequest = api.bodies.read_json(request).await?;
     let tried = tried(&api, body)?;
     let flows = &api.flows;
     let id = flows.backtests.plan_backtest(&tried, &|_, _| ()).await.map_err(|error| match error {
@@ -183,8 +180,7 @@ fn shadow(
 }
 
 fn refuse(faults: impl IntoIterator<Item = (&'static str, String)>) -> Problem {
-    let problem = Problem::invalid_request("the request has invalid values; errors lists them");
-    faults.into_iter().fold(problem, |problem, (pointer, detail)| problem.at(pointer, "bad_value", detail))
+    Problem::invalid_values(faults.into_iter().map(|(pointer, detail)| (pointer, "bad_value", detail)))
 }
 
 async fn find(api: &Api, id: BacktestId) -> Result<Backtest, Problem> {
@@ -202,7 +198,7 @@ pub async fn list_backtests(
     State(api): State<Api>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<Listing<Backtest>>, Problem> {
+) -> JsonAnswer<Listing<Backtest>> {
     caller.require(Scope::Admin)?;
     let shadow = params.text("shadow");
     let seek = params.seek(BACKTESTS);
@@ -220,7 +216,7 @@ pub async fn get_backtest(
     State(api): State<Api>,
     caller: Caller,
     PathId(id): PathId<BacktestId>,
-) -> Result<Json<Backtest>, Problem> {
+) -> JsonAnswer<Backtest> {
     caller.require(Scope::Admin)?;
     find(&api, id).await.map(Json)
 }
@@ -242,7 +238,7 @@ pub async fn list_items(
     caller: Caller,
     PathId(id): PathId<BacktestId>,
     mut params: Params,
-) -> Result<Json<Listing<Item>>, Problem> {
+) -> JsonAnswer<Listing<Item>> {
     caller.require(Scope::Admin)?;
     let words = |words: Vec<&str>| words.join(", ");
     let changes = words(AssessmentChange::ALL.iter().map(|change| change.as_str()).collect());
@@ -266,8 +262,7 @@ pub async fn list_items(
 #[utoipa::path(post, path = "/v1/backtests/{id}/resume", tag = "backtests", request_body = ResumeRequest,
     params(("id" = String, Path, description = "A backtest's id", example = "bkt_0197a3c1d2e47f00a1b2c3d4e5f60718")),
     responses((status = 202, description = "The backtest is running again", body = Backtest),
-        (status = 409, description = "The backtest is done, or its planning was interrupted",
-            body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "The backtest is done, or its planning was interrupted")))]
 pub async fn post_resume(
     State(api): State<Api>,
     caller: Caller,
@@ -275,8 +270,7 @@ pub async fn post_resume(
     request: Request,
 ) -> Result<(StatusCode, Json<Backtest>), Problem> {
     caller.require(Scope::Admin)?;
-    expect_media(request.headers(), &[Media::Json])?;
-    let body: ResumeRequest = from_json(&api.bodies.read(request).await?)?;
+    let body: ResumeRequest = api.bodies.read_json(request).await?;
     let mut faults = Vec::new();
     let (max_usd, max_tokens) = budget(body.max_usd, body.max_tokens, &mut faults);
     if !faults.is_empty() {

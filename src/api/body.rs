@@ -23,18 +23,18 @@ use tokio::{
 
 use super::{
     admission::Ticket,
-    front::{
-        BodyLimits,
-        decode::{Decoder, Encoding, memory_of, too_large},
-    },
+    front::decode::{Decoder, Encoding, memory_of, too_large},
     problem::Problem,
 };
+use umbra_config::settings;
 use umbra_domain::nearest::nearest;
 
 /// Reader of bodies, one for the whole server. Cheap to clone; all clones share the memory.
 #[derive(Debug, Clone)]
 pub struct BodyReader {
-    limits: Arc<BodyLimits>,
+    settings: Arc<settings::Server>,
+    /// Most bytes of a body after decoding, or of a plain one.
+    decoded: usize,
     memory: Arc<Semaphore>,
 }
 
@@ -179,10 +179,10 @@ fn shortened(text: String) -> String {
 struct EmptyBody {}
 
 impl BodyReader {
-    /// Returns a reader with the memory that the limits name.
-    pub fn new(limits: BodyLimits) -> Self {
-        let memory = memory_of(limits.in_flight);
-        Self { limits: Arc::new(limits), memory }
+    /// Returns a reader by these settings, with the memory that they name.
+    pub fn new(settings: settings::Server) -> Self {
+        let (decoded, memory) = (settings.max_decoded_bytes, memory_of(settings.max_in_flight_bytes));
+        Self { settings: Arc::new(settings), decoded, memory }
     }
 
     /// Reads the body of a request, then takes the request's place among the admitted.
@@ -195,8 +195,8 @@ impl BodyReader {
         let (head, body) = request.into_parts();
         let encoding = Encoding::of(&head.headers)?;
         let travels = match encoding {
-            Encoding::Identity => self.limits.decoded,
-            Encoding::Gzip | Encoding::Zstd => self.limits.encoded,
+            Encoding::Identity => self.decoded,
+            Encoding::Gzip | Encoding::Zstd => self.settings.max_body_bytes,
         };
         let declared = head.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
         if declared.and_then(|text| text.parse::<u64>().ok()).is_some_and(|length| length > travels as u64) {
@@ -204,7 +204,7 @@ impl BodyReader {
         }
         let ticket = head.extensions.get::<Ticket>();
         let arriving = ticket.map(Ticket::begin_body).transpose()?;
-        let mut decoder = Decoder::new(encoding, self.limits.decoded, &self.memory)?;
+        let mut decoder = Decoder::new(encoding, self.decoded, &self.memory)?;
         self.fill(body, travels, &mut decoder).await?;
         drop(arriving);
         let whole = decoder.finish()?;
@@ -215,8 +215,13 @@ impl BodyReader {
     /// Returns a reader for longer bodies that shares the same memory.
     #[must_use]
     pub fn up_to(&self, decoded: usize) -> Self {
-        let decoded = decoded.max(self.limits.decoded);
-        Self { limits: Arc::new(BodyLimits { decoded, ..*self.limits }), memory: Arc::clone(&self.memory) }
+        Self { decoded: decoded.max(self.decoded), ..self.clone() }
+    }
+
+    /// Reads a JSON object, declared as such.
+    pub async fn read_json<T: DeserializeOwned>(&self, request: Request) -> Result<T, Problem> {
+        expect_media(request.headers(), &[Media::Json])?;
+        from_json(&self.read(request).await?)
     }
 
     /// Reads a JSON object; an empty body gives the default.
@@ -241,8 +246,8 @@ impl BodyReader {
         let begun = Instant::now();
         let mut received = 0_usize;
         loop {
-            let earned = received as u64 * 1000 / u64::from(self.limits.min_rate.max(1));
-            let deadline = begun + self.limits.patience + Duration::from_millis(earned);
+            let earned = received as u64 * 1000 / (self.settings.min_body_rate as u64).max(1);
+            let deadline = begun + self.settings.body_timeout + Duration::from_millis(earned);
             let frame = match timeout_at(deadline, body.frame()).await {
                 Err(_) => return Err(self.too_slow(received)),
                 Ok(None) => return Ok(()),
@@ -264,7 +269,7 @@ impl BodyReader {
     }
 
     fn too_slow(&self, received: usize) -> Problem {
-        let (patience, rate) = (self.limits.patience, self.limits.min_rate);
+        let (patience, rate) = (self.settings.body_timeout, self.settings.min_body_rate);
         Problem::request_timeout(format!(
             "The body arrives too slowly ({received} bytes so far): it may take {patience:?}, and longer only at \
              {rate} bytes/s or more."

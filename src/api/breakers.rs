@@ -9,10 +9,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    Api, Listing,
+    Api, JsonAnswer, Listing,
     auth::Caller,
-    body::{Media, expect_media, from_json},
-    params::{Params, PathPart, expect_reached, listing},
+    params::{NOTE_CHARS, Params, PathPart, expect_reached, listing},
     problem::Problem,
 };
 use crate::flows::followers::breaker_item::BreakerItem;
@@ -25,8 +24,6 @@ use umbra_store::{
 const FEED: char = 'b';
 /// Most characters of a person's name.
 const BY_CHARS: usize = 200;
-/// Most characters of a note.
-const NOTE_CHARS: usize = 2_000;
 
 /// Lists agents that have had a review, in the order of their first one. A key that may only ingest sees its own
 /// agents; its pages may be shorter.
@@ -39,7 +36,7 @@ pub async fn list_breakers(
     State(api): State<Api>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<Listing<BreakerItem>>, Problem> {
+) -> JsonAnswer<Listing<BreakerItem>> {
     caller.require_any(&[Scope::Read, Scope::Ingest])?;
     let filter = BreakerFilter {
         agent: params.text("agent"),
@@ -60,11 +57,7 @@ pub async fn list_breakers(
 #[utoipa::path(get, path = "/v1/breakers/{agent}", tag = "breakers",
     params(("agent" = String, Path, description = "An agent's name")),
     responses((status = 200, description = "The breaker and its recommendation", body = BreakerItem)))]
-pub async fn get_breaker(
-    State(api): State<Api>,
-    caller: Caller,
-    PathPart(agent): PathPart,
-) -> Result<Json<BreakerItem>, Problem> {
+pub async fn get_breaker(State(api): State<Api>, caller: Caller, PathPart(agent): PathPart) -> JsonAnswer<BreakerItem> {
     caller.require_any(&[Scope::Read, Scope::Ingest])?;
     if caller.require(Scope::Read).is_err() {
         caller.speak_for(&agent)?;
@@ -100,14 +93,13 @@ pub struct Acknowledged {
 #[utoipa::path(post, path = "/v1/breakers/{agent}/acknowledge", tag = "breakers", request_body = Acknowledgement,
     params(("agent" = String, Path, description = "An agent's name")),
     responses((status = 200, description = "The breaker, and whether it was acknowledged before", body = Acknowledged),
-        (status = 409, description = "The breaker is closed", body = super::problem::ProblemDocument,
-            content_type = "application/problem+json")))]
+        (status = 409, description = "The breaker is closed")))]
 pub async fn acknowledge_breaker(
     State(api): State<Api>,
     caller: Caller,
     PathPart(agent): PathPart,
     request: Request,
-) -> Result<Json<Acknowledged>, Problem> {
+) -> JsonAnswer<Acknowledged> {
     caller.require(Scope::Admin)?;
     let signed = signature(&api, &caller, request).await?;
     let known = api.flows.followers.acknowledge_breaker(&named(&agent)?, &signed).await?;
@@ -125,7 +117,7 @@ pub async fn reset_breaker(
     caller: Caller,
     PathPart(agent): PathPart,
     request: Request,
-) -> Result<Json<BreakerItem>, Problem> {
+) -> JsonAnswer<BreakerItem> {
     caller.require(Scope::Admin)?;
     let signed = signature(&api, &caller, request).await?;
     Ok(Json(api.flows.followers.reset_breaker(&named(&agent)?, signed).await?))
@@ -141,24 +133,14 @@ fn named(agent: &str) -> Result<String, Problem> {
 
 /// Reads name and note of a request that acknowledges or resets a breaker.
 async fn signature(api: &Api, caller: &Caller, request: Request) -> Result<Signature, Problem> {
-    let headers = request.headers().clone();
-    let body = api.bodies.read(request).await?;
-    let Acknowledgement { by, note } = if body.is_empty() {
-        Acknowledgement::default()
-    } else {
-        expect_media(&headers, &[Media::Json])?;
-        from_json(&body)?
-    };
-    let mut problem = Problem::invalid_event("by or note has an invalid value; errors lists them");
-    let mut broken = false;
-    for (pointer, text, most) in [("/by", &by, BY_CHARS), ("/note", &note, NOTE_CHARS)] {
-        if text.as_ref().is_some_and(|text| text.chars().count() > most || text.contains('\0')) {
-            problem = problem.at(pointer, "range", format!("at most {most} characters, without U+0000"));
-            broken = true;
-        }
-    }
-    if broken {
-        return Err(problem);
+    let Acknowledgement { by, note } = api.bodies.read_or_nothing(request).await?;
+    let bounded = [("/by", &by, BY_CHARS), ("/note", &note, NOTE_CHARS)].into_iter();
+    let faults: Vec<_> = bounded
+        .filter(|(_, text, most)| text.as_ref().is_some_and(|text| text.chars().count() > *most || text.contains('\0')))
+        .map(|(pointer, _, most)| (pointer, "range", format!("at most {most} characters, without U+0000")))
+        .collect();
+    if !faults.is_empty() {
+        return Err(Problem::invalid_event("by or note has an invalid value; errors lists them").with(faults));
     }
     let clean = |text: Option<String>| text.map(|text| umbra_checks::redact(&text).as_str().to_owned());
     let by = clean(by).or_else(|| caller.key().map(|key| key.to_string()));

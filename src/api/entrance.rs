@@ -6,20 +6,16 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
 };
 
 use axum::{
-    body::Body,
     extract::{ConnectInfo, MatchedPath, Request, State},
     http::HeaderMap,
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use bytes::Bytes;
-use hyper::body::{Body as _, Frame, SizeHint};
+use hyper::body::Body as _;
 use tokio::time::Instant;
 
 use super::{
@@ -83,12 +79,12 @@ pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next:
             request.extensions_mut().insert(ticket.clone());
             request.extensions_mut().insert(caller);
             request.extensions_mut().insert(ArrivalTime(started));
-            let response = next.run(request).await;
+            let mut response = next.run(request).await;
             if matches!(entrance.0.class, Class::Stream | Class::Mcp) {
-                response.map(|body| Body::new(BodyWithTicket { body, _ticket: ticket }))
-            } else {
-                response
+                // The connection keeps it until the body is sent or given up.
+                response.extensions_mut().insert(ticket);
             }
+            response
         }
         Err(problem) => problem.into_response(),
     };
@@ -105,29 +101,10 @@ pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next:
     response
 }
 
-/// Time at which a request arrived.
 #[derive(Debug, Clone, Copy)]
-pub struct ArrivalTime(pub Instant);
+struct ArrivalTime(Instant);
 
-/// Response body that keeps the request's place until it is sent or given up.
-struct BodyWithTicket {
-    body: Body,
-    _ticket: Ticket,
-}
-
-impl hyper::body::Body for BodyWithTicket {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        hyper::body::Body::size_hint(&self.body)
-    }
+/// Returns the time at which a request arrived.
+pub fn arrived(request: &Request) -> Instant {
+    request.extensions().get::<ArrivalTime>().map_or_else(Instant::now, |arrived| arrived.0)
 }

@@ -13,10 +13,10 @@ use axum::{
 
 use self::shapes::BatchSchema;
 pub use self::shapes::{
-    AcceptedEvent, BatchError, BatchItem, BatchResult, EventBody, EventDetail, EventView, NewEventSchema, ToolBody,
+    AcceptedEvent, BatchError, BatchItem, BatchResult, EventBodySchema, EventDetail, EventView, NewEventSchema,
 };
 use super::{
-    Api, Listing, audit,
+    Api, JsonAnswer, Listing, audit,
     auth::Caller,
     body::{Media, expect_media},
     front::RequestId,
@@ -44,8 +44,6 @@ pub const PATH: &str = "/v1/events";
 const FEED: char = 'e';
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 static ORIGIN: HeaderName = HeaderName::from_static(ORIGIN_HEADER);
-/// Response header of an answer that repeats an earlier one.
-static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// Posts one event. The event is durable when this answers: in the database, or, while that is away, in the spool on
 /// the server's disk, from where it is stored once the database is back. The answer does not wait for a review, except
@@ -60,8 +58,7 @@ static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
         description = "The event is stored, with each shadow's disposition; or it waits in the spool, with `spooled`",
             body = AcceptedEvent),
         (status = 200, description = "The event is stored, with the verdict that was waited for", body = AcceptedEvent),
-        (status = 422, description = "The id was used before for a different event",
-            body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 422, description = "The id was used before for a different event")))]
 pub async fn post_event(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Ingest)?;
     expect_media(request.headers(), &[Media::Json])?;
@@ -90,11 +87,15 @@ pub async fn post_event(State(api): State<Api>, caller: Caller, request: Request
     let breaker = api.flows.followers.open_breakers.of(&accepted.agent);
     let mut event = AcceptedEvent { verdict, breaker, ..AcceptedEvent::from(accepted) };
     event.dispositions = caller.shown(event.dispositions);
-    let mut response = answer(status, &event)?;
+    Ok(marked(replayed, answer(status, &event)?))
+}
+
+/// Adds the header of an answer that repeats an earlier one.
+pub(super) fn marked(replayed: bool, mut response: Response) -> Response {
     if replayed {
-        response.headers_mut().insert(REPLAYED.clone(), HeaderValue::from_static("true"));
+        response.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
     }
-    Ok(response)
+    response
 }
 
 /// Returns the answer to one event.
@@ -127,11 +128,7 @@ async fn verdict(api: &Api, accepted: &EventReceipt, wait: Option<Duration>) -> 
     request_body(description = "`{\"events\": [...]}`, or one event a line as application/x-ndjson",
         content((BatchSchema = "application/json"), (String = "application/x-ndjson"))),
     responses((status = 200, description = "The result of each event", body = BatchResult)))]
-pub async fn post_batch(
-    State(api): State<Api>,
-    caller: Caller,
-    request: Request,
-) -> Result<Json<BatchResult>, Problem> {
+pub async fn post_batch(State(api): State<Api>, caller: Caller, request: Request) -> JsonAnswer<BatchResult> {
     caller.require(Scope::Ingest)?;
     let media = expect_media(request.headers(), &[Media::Json, Media::Ndjson])?;
     if request.headers().contains_key(&IDEMPOTENCY_KEY) {
@@ -214,11 +211,7 @@ pub async fn post_batch(
         ("task_id" = Option<String>, Query, description = "Only events of this task"),
         super::openapi::Paging),
     responses((status = 200, description = "A page", body = Listing<EventView>)))]
-pub async fn list_events(
-    State(api): State<Api>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<Listing<EventView>>, Problem> {
+pub async fn list_events(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<Listing<EventView>> {
     caller.require(Scope::Read)?;
     let filter = EventFilter {
         agent: params.text("agent"),
@@ -245,11 +238,7 @@ pub async fn list_events(
 #[utoipa::path(get, path = "/v1/events/{id}", tag = "events",
     params(("id" = String, Path, description = "An event's id", example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")),
     responses((status = 200, description = "The event", body = EventDetail)))]
-pub async fn get_event(
-    State(api): State<Api>,
-    caller: Caller,
-    PathId(id): PathId<EventId>,
-) -> Result<Json<EventDetail>, Problem> {
+pub async fn get_event(State(api): State<Api>, caller: Caller, PathId(id): PathId<EventId>) -> JsonAnswer<EventDetail> {
     caller.require(Scope::Read)?;
     let Some(row) = api.flows.store.events().get(id).await? else { return Err(missing_event(&api, id).await) };
     if row.erased {
@@ -289,34 +278,25 @@ fn origin(headers: &HeaderMap, caller: &Caller) -> Origin {
 
 /// Returns the problem for faults of a body: of its JSON, or of the event.
 pub fn invalid(faults: Vec<RequestFault>) -> Problem {
-    let any = |codes: &[&str]| faults.iter().any(|fault| codes.contains(&fault.code));
-    let mut problem = if any(&[code::TOO_LARGE, code::TOO_MANY_EVENTS]) {
-        let limit = faults.iter().find(|fault| fault.code == code::TOO_LARGE || fault.code == code::TOO_MANY_EVENTS);
-        let detail = limit.map(|fault| fault.detail.clone()).unwrap_or_default();
-        Problem::body_too_large(format!("the request exceeds a limit: {detail}"))
-    } else if any(&[code::SYNTAX, code::EMPTY, code::NOT_UTF8]) {
-        Problem::bad_json("the body is not JSON that can be read; errors says where and why")
-    } else {
-        Problem::invalid_event("the request has invalid values; errors lists them, and nothing was stored")
-    };
-    for RequestFault { pointer, code, detail } in faults {
-        problem = problem.at(pointer, code, detail);
-    }
-    problem
+    let rule = "the request has invalid values; errors lists them, and nothing was stored";
+    of_faults(faults, Problem::invalid_event(rule))
 }
 
 /// Returns the problem for faults of a body that is not an event.
 pub fn invalid_request(faults: Vec<RequestFault>) -> Problem {
-    let problem = invalid(faults);
-    if problem.code() != "invalid_event" {
-        return problem;
-    }
-    let errors = problem.errors().to_vec();
-    errors
-        .into_iter()
-        .fold(Problem::invalid_request("the request has invalid values; errors lists them"), |problem, error| {
-            problem.at(error.pointer, error.code, error.detail)
-        })
+    of_faults(faults, Problem::invalid_request("the request has invalid values; errors lists them"))
+}
+
+fn of_faults(faults: Vec<RequestFault>, of_rule: Problem) -> Problem {
+    let first = |codes: &[&str]| faults.iter().find(|fault| codes.contains(&fault.code));
+    let problem = if let Some(limit) = first(&[code::TOO_LARGE, code::TOO_MANY_EVENTS]) {
+        Problem::body_too_large(format!("the request exceeds a limit: {}", limit.detail))
+    } else if first(&[code::SYNTAX, code::EMPTY, code::NOT_UTF8]).is_some() {
+        Problem::bad_json("the body is not JSON that can be read; errors says where and why")
+    } else {
+        of_rule
+    };
+    problem.with(faults.into_iter().map(|fault| (fault.pointer, fault.code, fault.detail)))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape of map_err")]

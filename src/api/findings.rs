@@ -9,10 +9,9 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    Api, Listing,
+    Api, JsonAnswer, Listing,
     auth::Caller,
-    body::{Media, expect_media, from_json},
-    params::{Params, expect_reached, listing},
+    params::{Params, expect_reached, fits_note, listing},
     path_ids::missing,
     problem::Problem,
     reviews::{mode_param, review_filter, trigger_param},
@@ -29,8 +28,6 @@ use umbra_store::{
 /// Name of the list and of the stream of findings in cursors.
 pub(super) const FEED: char = 'f';
 const OBSERVATIONS: char = 'o';
-/// Most characters of a note.
-const NOTE_CHARS: usize = 2_000;
 
 /// Lists findings in the order in which they became visible: poll with `resume_cursor`. Findings of passive shadows
 /// come only with `mode=passive`.
@@ -132,7 +129,7 @@ pub async fn get_finding(
     State(api): State<Api>,
     caller: Caller,
     PathId(id): PathId<FindingId>,
-) -> Result<Json<FindingItem>, Problem> {
+) -> JsonAnswer<FindingItem> {
     caller.require(Scope::Read)?;
     Ok(Json(find(&api, id).await?))
 }
@@ -179,21 +176,14 @@ pub async fn patch_finding(
     caller: Caller,
     PathId(id): PathId<FindingId>,
     request: Request,
-) -> Result<Json<FindingItem>, Problem> {
+) -> JsonAnswer<FindingItem> {
     caller.require(Scope::Admin)?;
-    expect_media(request.headers(), &[Media::Json])?;
-    let feedback: Feedback = from_json(&api.bodies.read(request).await?)?;
-    let note = feedback.note.as_deref().map(|note| {
-        let fits = note.chars().count() <= NOTE_CHARS && !note.contains('\0');
-        fits.then(|| umbra_checks::redact(note).as_str().to_owned()).ok_or_else(|| {
-            Problem::invalid_event("the feedback has invalid values; errors lists them").at(
-                "/note",
-                "range",
-                "at most 2,000 characters, without U+0000",
-            )
-        })
-    });
-    let note = note.transpose()?;
+    let feedback: Feedback = api.bodies.read_json(request).await?;
+    if !feedback.note.as_deref().is_none_or(fits_note) {
+        let problem = Problem::invalid_event("the feedback has invalid values; errors lists them");
+        return Err(problem.at("/note", "range", "at most 2,000 characters, without U+0000"));
+    }
+    let note = feedback.note.as_deref().map(|note| umbra_checks::redact(note).as_str().to_owned());
     if feedback.status.is_none() && note.is_none() {
         return Err(Problem::invalid_request("the feedback is empty: give `status`, `note` or both"));
     }
@@ -218,7 +208,7 @@ pub async fn list_observations(
     State(api): State<Api>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<Listing<Observation>>, Problem> {
+) -> JsonAnswer<Listing<Observation>> {
     caller.require(Scope::Read)?;
     let mut filter = review_filter(&mut params);
     filter.state = Some("done".into());

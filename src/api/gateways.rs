@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
-use super::{Api, auth::Caller, entrance::ArrivalTime, events::refused, params::Params, problem::Problem};
+use super::{Api, JsonAnswer, auth::Caller, entrance::arrived, events::refused, params::Params, problem::Problem};
 use crate::{
     flows::{
         events::Origin,
@@ -82,46 +82,33 @@ pub struct LiteLlmAnswer {
 #[utoipa::path(post, path = "/v1/gateways/litellm/beta/litellm_basic_guardrail_api", tag = "sidecar",
     request_body = LiteLlmRequest,
     responses((status = 200, description = "The ruling", body = LiteLlmAnswer)))]
-pub async fn post_litellm(
-    State(api): State<Api>,
-    caller: Caller,
-    request: Request,
-) -> Result<Json<LiteLlmAnswer>, Problem> {
+pub async fn post_litellm(State(api): State<Api>, caller: Caller, request: Request) -> JsonAnswer<LiteLlmAnswer> {
     let asked = arrived(&request);
-    let LiteLlmRequest {
-        input_type,
-        texts,
-        tool_calls,
-        structured_messages,
-        litellm_call_id,
-        litellm_trace_id,
-        request_data,
-        additional_provider_specific_params,
-    } = read(&api, request).await?;
-    let is_answer = match input_type.as_str() {
+    let said: LiteLlmRequest = read(&api, request).await?;
+    let is_answer = match said.input_type.as_str() {
         "response" => true,
         "request" => false,
         _ => return Err(fault("/input_type", "expected request or response")),
     };
-    let settings = Value::Object(additional_provider_specific_params.unwrap_or_default());
+    let settings = Value::Object(said.additional_provider_specific_params.unwrap_or_default());
     let settings: LiteLlmSettings = serde_json::from_value(settings).map_err(|error| {
         fault(
             "/additional_provider_specific_params",
             format!("{error}; agent is a text and mask_secrets true or false"),
         )
     })?;
-    let named = [settings.agent.as_deref(), request_data.get("user_api_key_alias").and_then(Value::as_str)];
+    let named = [settings.agent.as_deref(), said.request_data.get("user_api_key_alias").and_then(Value::as_str)];
     let agent = named.into_iter().flatten().find(|name| !name.is_empty()).unwrap_or("litellm");
-    let told = tool_calls.unwrap_or_default();
+    let told = said.tool_calls.unwrap_or_default();
     let calls: Vec<NamedCall> = told.iter().filter_map(call_of).collect();
     let exchange = Exchange {
         gateway: "litellm",
         agent: agent_name(&caller, agent)?,
-        id: litellm_call_id.filter(|id| id.len() <= NAME),
-        session: litellm_trace_id.filter(|id| id.len() <= NAME),
+        id: said.litellm_call_id.filter(|id| id.len() <= NAME),
+        session: said.litellm_trace_id.filter(|id| id.len() <= NAME),
         is_answer,
-        prompt: structured_messages.unwrap_or_default().iter().rev().find_map(user_text),
-        texts: texts.unwrap_or_default(),
+        prompt: said.structured_messages.unwrap_or_default().iter().rev().find_map(user_text),
+        texts: said.texts.unwrap_or_default(),
         unreadable_calls: told.len() - calls.len(),
         calls,
         masks: settings.mask_secrets.unwrap_or(false),
@@ -236,7 +223,7 @@ pub async fn post_agentgateway(
     caller: Caller,
     mut params: Params,
     request: Request,
-) -> Result<Json<AgentgatewayAnswer>, Problem> {
+) -> JsonAnswer<AgentgatewayAnswer> {
     let asked = arrived(&request);
     let agent = params.text("agent");
     let masks = params.parsed("mask_secrets", "true or false", |word| word.parse().ok()).unwrap_or(false);
@@ -275,10 +262,6 @@ async fn judge(api: &Api, caller: &Caller, asked: Instant, exchange: Exchange) -
     api.flows.gateways.judge(asked, exchange, &origin).await.map_err(refused)
 }
 
-fn arrived(request: &Request) -> Instant {
-    request.extensions().get::<ArrivalTime>().map_or_else(Instant::now, |arrived| arrived.0)
-}
-
 /// Reads the body of a gateway, whose newer versions may send more than is known here.
 async fn read<T: for<'a> Deserialize<'a>>(api: &Api, request: Request) -> Result<T, Problem> {
     let body = api.bodies.read(request).await?;
@@ -299,7 +282,7 @@ fn agent_name(caller: &Caller, name: &str) -> Result<String, Problem> {
 }
 
 fn fault(pointer: &'static str, detail: impl Into<String>) -> Problem {
-    Problem::invalid_request("the request has invalid values; errors lists them").at(pointer, "value", detail)
+    Problem::invalid_values([(pointer, "value", detail)])
 }
 
 /// Returns the text of a user's message: a text, or parts of which some are.

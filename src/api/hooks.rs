@@ -8,13 +8,12 @@ use axum::{
 };
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use super::{
-    Api,
+    Api, JsonAnswer,
     auth::Caller,
-    entrance::ArrivalTime,
+    entrance::arrived,
     events::{invalid_request, refused},
     params::{Params, PathPart},
     problem::Problem,
@@ -30,6 +29,7 @@ use umbra_hooks::{
     event::{kind_of, label_of},
     host,
 };
+use umbra_store::hooks::HookedHost;
 
 /// Response header with the `nonce` of the request: proof that Umbra answers.
 static PROOF: HeaderName = HeaderName::from_static("umbra-hook");
@@ -79,7 +79,7 @@ pub async fn post_hook(
     mut params: Params,
     request: Request,
 ) -> Result<Response, Problem> {
-    let asked = request.extensions().get::<ArrivalTime>().map_or_else(Instant::now, |arrived| arrived.0);
+    let asked = arrived(&request);
     let host = host(&name).ok_or_else(|| {
         let known = HOSTS.map(|host| host.name).join(", ");
         Problem::not_found(format!("unknown host: use one of {known}"))
@@ -168,30 +168,6 @@ fn problem(error: HookError) -> Problem {
     }
 }
 
-/// Hooks of a host and agent.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = HookedHost)]
-pub struct HookedHost {
-    /// Name of the host.
-    pub host: String,
-    /// Another host, by what its payloads show: it runs this host's hooks.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub shown_host: Option<String>,
-    /// Name of the agent.
-    pub agent: String,
-    /// `observe` or `enforce`.
-    pub mode: String,
-    /// Sessions so far.
-    pub sessions: i64,
-    /// Calls that were announced.
-    pub calls: i64,
-    /// Calls that ran in `enforce` without a decision.
-    pub undecided: i64,
-    /// Time of the last event.
-    #[schema(value_type = String, format = DateTime)]
-    pub seen_at: jiff::Timestamp,
-}
-
 /// Hooks that were heard of.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = HookedHosts)]
@@ -203,19 +179,10 @@ pub struct HookedHosts {
 /// Lists the coding agents whose hooks were heard of, with the calls that ran without a decision.
 #[utoipa::path(get, path = "/v1/hooks", tag = "boundary",
     responses((status = 200, description = "Hosts, agents and modes, the last seen first", body = HookedHosts)))]
-pub async fn list_hooks(State(api): State<Api>, caller: Caller, params: Params) -> Result<Json<HookedHosts>, Problem> {
+pub async fn list_hooks(State(api): State<Api>, caller: Caller, params: Params) -> JsonAnswer<HookedHosts> {
     caller.require(Scope::Read)?;
     params.finish()?;
-    let sessions = api.flows.store.hooks().list().await?.into_iter().filter(|session| caller.sees(&session.agent));
-    let items = sessions.map(|session| HookedHost {
-        host: session.host,
-        shown_host: session.shown_host,
-        agent: session.agent,
-        mode: session.mode,
-        sessions: session.sessions,
-        calls: session.calls,
-        undecided: session.undecided,
-        seen_at: session.seen_at,
-    });
-    Ok(Json(HookedHosts { items: items.collect() }))
+    let mut items = api.flows.store.hooks().list().await?;
+    items.retain(|hooked| caller.sees(&hooked.agent));
+    Ok(Json(HookedHosts { items }))
 }

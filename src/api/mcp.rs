@@ -1,15 +1,11 @@
 //! `/mcp/{profile}`: the MCP proxy over streamable HTTP. This file identifies the caller; the proxy answers.
 
-use std::{convert::Infallible, pin::Pin};
-
 use axum::{
     body::Body,
     extract::{Request, State},
     http::{Method, header},
     response::Response,
 };
-use bytes::Bytes;
-use http_body_util::combinators::BoxBody;
 use utoipa::IntoParams;
 
 use super::{
@@ -18,6 +14,7 @@ use super::{
     params::{Params, PathPart},
     problem::Problem,
 };
+use crate::mcp::McpCaller;
 use umbra_domain::key::Scope;
 
 /// Most modes of a caller.
@@ -26,46 +23,6 @@ const MODES: usize = 16;
 const NAME_BYTES: usize = 256;
 /// Most bytes of a task.
 const TASK_BYTES: usize = 4096;
-
-/// Request to a profile, with the agent and run that it is made for.
-#[derive(Debug)]
-pub struct McpRequest {
-    /// Name of the profile.
-    pub profile: String,
-    /// Name of the agent.
-    pub agent: String,
-    /// Session of the agent.
-    pub session: Option<String>,
-    /// Run of the agent.
-    pub run: Option<String>,
-    /// Seed that makes the run's stubs repeatable.
-    pub seed: Option<String>,
-    /// Route that the agent works on.
-    pub route: Option<String>,
-    /// Modes that the agent is in.
-    pub modes: Vec<String>,
-    /// Task of the agent.
-    pub task: Option<String>,
-    /// HTTP request.
-    pub request: Request,
-}
-
-/// Answer of the proxy; `None` where there is no such profile.
-pub type McpAnswer = Option<axum::http::Response<BoxBody<Bytes, Infallible>>>;
-
-/// Returns the default agent of a profile; `None` where there is no such profile.
-pub type McpAgent = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
-
-/// Serves a request.
-pub type McpServe = Box<dyn Fn(McpRequest) -> Pin<Box<dyn Future<Output = McpAnswer> + Send>> + Send + Sync>;
-
-/// Handle of the proxy.
-pub struct McpHandle {
-    /// Returns the default agent of a profile; `None` where there is no such profile.
-    pub agent: McpAgent,
-    /// Serves a request.
-    pub serve: McpServe,
-}
 
 /// Query parameters that name the caller.
 #[derive(IntoParams)]
@@ -143,8 +100,7 @@ async fn serve(
     request: Request,
 ) -> Result<Response, Problem> {
     caller.require(Scope::Decide)?;
-    let door = &api.mcp;
-    let usual = (door.agent)(&profile);
+    let usual = api.mcp.as_ref().and_then(|profiles| profiles.agent(&profile));
     let right = "1 to 256 bytes without control characters";
     let name = |text: &str| {
         let fits = (1..=NAME_BYTES).contains(&text.len()) && !text.chars().any(char::is_control);
@@ -161,12 +117,12 @@ async fn serve(
     });
     params.finish()?;
     let unknown = || Problem::not_found("profile not found: mcp.profiles in the settings declares them");
-    let agent = agent.or(usual.clone()).filter(|_| usual.is_some()).ok_or_else(unknown)?;
+    let (Some(profiles), Some(usual)) = (&api.mcp, usual) else { return Err(unknown()) };
+    let agent = agent.unwrap_or(usual);
     caller.speak_for(&agent)?;
     let request = if request.method() == Method::POST { whole(api, request).await? } else { request };
-    let modes = modes.unwrap_or_default();
-    let asked = McpRequest { profile, agent, session, run, seed, route, modes, task, request };
-    Ok((door.serve)(asked).await.ok_or_else(unknown)?.map(Body::new))
+    let called_by = McpCaller { agent, session, run, seed, route, modes: modes.unwrap_or_default(), task };
+    Ok(profiles.serve(&profile, called_by, request).await.ok_or_else(unknown)?.map(Body::new))
 }
 
 /// Returns the request with its body read within our bounds and decompressed.

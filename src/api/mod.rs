@@ -52,7 +52,7 @@ use self::{
     entrance::Entrance,
     problem::Problem,
 };
-use crate::{flows::Flows, ingest};
+use crate::{flows::Flows, ingest, mcp::Profiles};
 use umbra_domain::PricePerMtok;
 use umbra_store::StoreError;
 
@@ -109,8 +109,8 @@ pub struct ApiParts {
     pub metrics: Option<PrometheusHandle>,
     /// Reads the configuration again.
     pub reload: Reload,
-    /// Handle of the MCP proxy.
-    pub mcp: mcp::McpHandle,
+    /// Profiles of the MCP proxy; `None` where it is not served.
+    pub mcp: Option<Arc<Profiles>>,
     /// Cancelled when the process takes no new work.
     pub draining: CancellationToken,
 }
@@ -122,87 +122,43 @@ impl Api {
     }
 }
 
+/// Makes a router of handlers; those of one path are in one pair of brackets.
+macro_rules! served {
+    ($([$($handler:tt)+])+) => { OpenApiRouter::new()$(.routes(routes!($($handler)+)))+ };
+}
+
 /// Returns all routes by their class.
 fn routes() -> [(Class, OpenApiRouter<Api>); 8] {
-    let ingest = OpenApiRouter::new().routes(routes!(events::post_event)).routes(routes!(events::post_batch));
-    let waits = OpenApiRouter::new()
-        .routes(routes!(reviews::post_review))
-        .routes(routes!(verdicts::get_verdict))
-        .routes(routes!(backtests::post_backtest));
-    let decides = OpenApiRouter::new()
-        .routes(routes!(boundary::decide::post_decide))
-        .routes(routes!(boundary::decide::post_outcome))
-        .routes(routes!(hooks::post_hook))
-        .routes(routes!(gateways::post_litellm))
-        .routes(routes!(gateways::post_agentgateway))
-        .routes(routes!(sidecar::guard::post_guard))
-        .routes(routes!(sidecar::guard::post_select))
-        .routes(routes!(sidecar::sessions::post_session))
-        .routes(routes!(sidecar::steps::post_turn))
-        .routes(routes!(sidecar::steps::post_message))
-        .routes(routes!(sidecar::sessions::post_close))
-        .routes(routes!(sidecar::sessions::post_note))
-        .routes(routes!(sidecar::documents::put_document, sidecar::documents::patch_document))
-        .routes(routes!(sidecar::patterns::post_pattern))
-        .routes(routes!(sidecar::patterns::search_patterns));
-    let streams = OpenApiRouter::new()
-        .routes(routes!(stream::stream_findings))
-        .routes(routes!(boundary::audit::get_audit))
-        .routes(routes!(sidecar::steps::get_messages));
-    let mcp = OpenApiRouter::new().routes(routes!(mcp::post_mcp, mcp::get_mcp, mcp::delete_mcp));
-    let reads = OpenApiRouter::new()
-        .routes(routes!(events::list_events))
-        .routes(routes!(events::get_event))
-        .routes(routes!(reviews::list_reviews))
-        .routes(routes!(reviews::get_review))
-        .routes(routes!(reviews::batch::post_batch))
-        .routes(routes!(backtests::list_backtests))
-        .routes(routes!(backtests::get_backtest, backtests::delete_backtest))
-        .routes(routes!(backtests::list_items))
-        .routes(routes!(backtests::post_resume))
-        .routes(routes!(findings::list_findings))
-        .routes(routes!(findings::list_findings_sarif))
-        .routes(routes!(findings::get_finding, findings::patch_finding))
-        .routes(routes!(findings::list_observations))
-        .routes(routes!(breakers::list_breakers))
-        .routes(routes!(breakers::get_breaker))
-        .routes(routes!(breakers::acknowledge_breaker))
-        .routes(routes!(breakers::reset_breaker))
-        .routes(routes!(reflexions::list_reflexions))
-        .routes(routes!(trajectories::list_trajectories))
-        .routes(routes!(trajectories::get_trajectory))
-        .routes(routes!(status::get_status))
-        .routes(routes!(status::list_shadows))
-        .routes(routes!(status::get_shadow))
-        .routes(routes!(status::list_skips))
-        .routes(routes!(briefings::get_briefing))
-        .routes(routes!(briefings::get_report))
-        .routes(routes!(boundary::execution::get_execution, boundary::execution::put_execution))
-        .routes(routes!(boundary::execution::get_effective))
-        .routes(routes!(boundary::approvals::list_approvals))
-        .routes(routes!(boundary::approvals::get_approval, boundary::approvals::post_approval))
-        .routes(routes!(boundary::contracts::list_contracts))
-        .routes(routes!(boundary::contracts::post_lint))
-        .routes(routes!(boundary::contracts::post_infer))
-        .routes(routes!(boundary::contracts::post_confirm))
-        .routes(routes!(boundary::drift::get_drift))
-        .routes(routes!(boundary::gate::get_gate))
-        .routes(routes!(boundary::runs::list_runs))
-        .routes(routes!(hooks::list_hooks))
-        .routes(routes!(boundary::runs::end_run))
-        .routes(routes!(boundary::runs::diff_runs))
-        .routes(routes!(sidecar::sessions::list_sessions))
-        .routes(routes!(sidecar::sessions::get_session))
-        .routes(routes!(sidecar::sessions::get_policies))
-        .routes(routes!(sidecar::documents::get_document))
-        .routes(routes!(sidecar::documents::get_history))
-        .routes(routes!(sidecar::patterns::list_patterns))
-        .routes(routes!(webhooks::list_webhooks))
-        .routes(routes!(webhooks::list_dead))
-        .routes(routes!(webhooks::resend_dead))
-        .routes(routes!(admin::post_reload))
-        .routes(routes!(admin::list_keys, admin::post_key))
-        .routes(routes!(admin::delete_key));
+    let ingest = served! { [events::post_event] [events::post_batch] };
+    let waits = served! { [reviews::post_review] [verdicts::get_verdict] [backtests::post_backtest] };
+    let decides = served! {
+        [boundary::decide::post_decide] [boundary::decide::post_outcome] [hooks::post_hook] [gateways::post_litellm]
+        [gateways::post_agentgateway] [sidecar::guard::post_guard] [sidecar::guard::post_select]
+        [sidecar::sessions::post_session] [sidecar::steps::post_turn] [sidecar::steps::post_message]
+        [sidecar::sessions::post_close] [sidecar::sessions::post_note]
+        [sidecar::documents::put_document, sidecar::documents::patch_document] [sidecar::patterns::post_pattern]
+        [sidecar::patterns::search_patterns]
+    };
+    let streams = served! { [stream::stream_findings] [boundary::audit::get_audit] [sidecar::steps::get_messages] };
+    let mcp = served! { [mcp::post_mcp, mcp::get_mcp, mcp::delete_mcp] };
+    let reads = served! {
+        [events::list_events] [events::get_event] [reviews::list_reviews] [reviews::get_review]
+        [reviews::batch::post_batch] [backtests::list_backtests] [backtests::get_backtest, backtests::delete_backtest]
+        [backtests::list_items] [backtests::post_resume] [findings::list_findings] [findings::list_findings_sarif]
+        [findings::get_finding, findings::patch_finding] [findings::list_observations] [breakers::list_breakers]
+        [breakers::get_breaker] [breakers::acknowledge_breaker] [breakers::reset_breaker] [reflexions::list_reflexions]
+        [trajectories::list_trajectories] [trajectories::get_trajectory] [status::get_status] [status::list_shadows]
+        [status::get_shadow] [status::list_skips] [briefings::get_briefing] [briefings::get_report]
+        [boundary::execution::get_execution, boundary::execution::put_execution] [boundary::execution::get_effective]
+        [boundary::approvals::list_approvals] [boundary::approvals::get_approval, boundary::approvals::post_approval]
+        [boundary::contracts::list_contracts] [boundary::contracts::post_lint] [boundary::contracts::post_infer]
+        [boundary::contracts::post_confirm] [boundary::drift::get_drift] [boundary::gate::get_gate]
+        [boundary::runs::list_runs] [hooks::list_hooks] [boundary::runs::end_run] [boundary::runs::diff_runs]
+        [sidecar::sessions::list_sessions] [sidecar::sessions::get_session] [sidecar::sessions::get_policies]
+        [sidecar::documents::get_document] [sidecar::documents::get_history] [sidecar::patterns::list_patterns]
+        [webhooks::list_webhooks] [webhooks::list_dead] [webhooks::resend_dead] [admin::post_reload]
+        [admin::list_keys, admin::post_key] [admin::delete_key]
+    };
     [
         (Class::Ingest, ingest),
         (Class::Telemetry, otel::routes()),
@@ -231,6 +187,9 @@ pub fn router(api: Api, admission: &Admission) -> Router {
     let (router, document) = guarded.split_for_parts();
     openapi::with_documentation(router.with_state(api), document)
 }
+
+/// JSON that a handler answers, or the problem in its place.
+type JsonAnswer<T> = Result<Json<T>, Problem>;
 
 /// Page of a list.
 #[derive(Debug, Serialize, ToSchema)]

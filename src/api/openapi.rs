@@ -146,6 +146,14 @@ fn title(operation: &mut Operation) {
 fn complete_operation(operation: &mut Operation, open: bool, named: bool) {
     title(operation);
     let has_body = operation.request_body.is_some();
+    for (status, response) in &mut operation.responses.responses {
+        if let RefOr::T(response) = response
+            && status.starts_with(['4', '5'])
+            && response.content.is_empty()
+        {
+            response.content = problem("").content;
+        }
+    }
     let mut add = |status: &str, words: &str| {
         operation.responses.responses.entry(status.to_owned()).or_insert_with(|| RefOr::T(problem(words)));
     };

@@ -8,6 +8,7 @@ use axum::{
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::Timestamp;
+use percent_encoding::percent_decode_str;
 
 use super::{Listing, problem::Problem};
 use umbra_config::quantity::parse_moment;
@@ -35,30 +36,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
         let mut params = Self { pairs, faults: Vec::new() };
         // Such bytes decode to another text, which would be looked for and not found.
         let raw = parts.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
-        let garbled: Vec<String> =
-            params.pairs.iter().zip(raw).filter(|(_, raw)| !is_utf8(raw)).map(|((name, _), _)| name.clone()).collect();
-        for name in garbled {
-            params.fault(&shown(&name), "bad_text", "not UTF-8: percent-encode the text as UTF-8");
+        let names: Vec<String> = params.pairs.iter().map(|(name, _)| name.clone()).collect();
+        for (name, _) in names.iter().zip(raw).filter(|(_, raw)| percent_decode_str(raw).decode_utf8().is_err()) {
+            params.fault(&shown(name), "bad_text", "not UTF-8: percent-encode the text as UTF-8");
         }
         Ok(params)
     }
-}
-
-/// True if the percent-encoded bytes are UTF-8.
-fn is_utf8(encoded: &str) -> bool {
-    let digit =
-        |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16)).and_then(|n| u8::try_from(n).ok());
-    let mut rest = encoded.as_bytes();
-    let mut bytes = Vec::with_capacity(rest.len());
-    while let [first, after @ ..] = rest {
-        let (byte, left) = match (first, digit(after.first()), digit(after.get(1))) {
-            (b'%', Some(high), Some(low)) => ((high << 4) | low, after.get(2..).unwrap_or_default()),
-            (byte, ..) => (*byte, after),
-        };
-        bytes.push(byte);
-        rest = left;
-    }
-    String::from_utf8(bytes).is_ok()
 }
 
 /// Shortens a parameter's name for a message.
@@ -139,29 +122,27 @@ impl Params {
         self.parsed(name, right, |text| parse_moment(text, now))
     }
 
+    /// Takes `limit`, the most items of an answer.
+    pub fn limit(&mut self) -> Option<u32> {
+        let limit = |text: &str| text.parse().ok().filter(|limit| (1..=500).contains(limit));
+        self.parsed("limit", "a number from 1 to 500", limit)
+    }
+
+    /// Takes `order`; true for `desc`.
+    pub fn descending(&mut self) -> bool {
+        let known = |text: &str| ["asc", "desc"].contains(&text).then(|| text == "desc");
+        self.parsed("order", "asc or desc", known).unwrap_or(false)
+    }
+
     /// Takes `limit`, `order` and `cursor` of the list `feed`. Take the filters first: beside a fault in them, a cursor
     /// of another list is not reported.
     pub fn seek(&mut self, feed: char) -> Seek {
-        let limit = self.parsed("limit", "a number from 1 to 500", |text| {
-            text.parse().ok().filter(|limit| (1..=500).contains(limit))
-        });
-        let descending = self.parsed("order", "asc or desc", |text| match text {
-            "asc" => Some(false),
-            "desc" => Some(true),
-            _ => None,
-        });
-        let descending = descending.unwrap_or(false);
+        let (limit, descending) = (self.limit(), self.descending());
         let cursor = self.text("cursor").map(|cursor| decode(&cursor));
-        let from = match cursor {
-            Some(Some((list, from))) if list == (feed, descending) => Some(from),
-            Some(known) => {
-                if known.is_none() || self.faults.is_empty() {
-                    self.fault("cursor", BAD_CURSOR, "use next_cursor or resume_cursor of an earlier answer unchanged");
-                }
-                None
-            }
-            None => None,
-        };
+        let from = cursor.flatten().filter(|(list, _)| *list == (feed, descending)).map(|(_, from)| from);
+        if from.is_none() && cursor.is_some_and(|known| known.is_none() || self.faults.is_empty()) {
+            self.fault("cursor", BAD_CURSOR, "use next_cursor or resume_cursor of an earlier answer unchanged");
+        }
         Seek { from, descending, limit: limit.unwrap_or(50) }
     }
 
@@ -181,18 +162,32 @@ impl Params {
         if self.faults.is_empty() {
             return Ok(());
         }
-        let mut problem = if self.faults.iter().all(|(_, code, _)| *code == BAD_CURSOR) {
+        let problem = if self.faults.iter().all(|(_, code, _)| *code == BAD_CURSOR) {
             Problem::bad_cursor(
                 "this cursor does not belong to this list, order and filters; leave it out to begin at the start",
             )
         } else {
             Problem::bad_query("the query has invalid parameters; errors lists them")
         };
-        for (pointer, code, detail) in self.faults {
-            problem = problem.at(pointer, code, detail);
-        }
-        Err(problem)
+        Err(problem.with(self.faults))
     }
+}
+
+/// Most characters of a text by a person: a reason or a note.
+pub const NOTE_CHARS: usize = 2_000;
+
+/// Refuses a text by a person that is blank, too long, or has U+0000.
+pub fn expect_note(pointer: &'static str, text: &str) -> Result<(), Problem> {
+    if !text.trim().is_empty() && fits_note(text) {
+        return Ok(());
+    }
+    let right = format!("1 to {NOTE_CHARS} characters, without U+0000");
+    Err(Problem::invalid_values([(pointer, "range", right)]))
+}
+
+/// True if a text by a person is not too long and has no U+0000.
+pub fn fits_note(text: &str) -> bool {
+    text.chars().count() <= NOTE_CHARS && !text.contains('\0')
 }
 
 /// Refuses a cursor ahead of all numbers of its feed: it was made up, or given before the database was restored from a
@@ -215,13 +210,12 @@ pub fn ahead(pointer: &str) -> Problem {
 }
 
 /// Builds the answer of a page. `feed` names the list: a cursor of one list is refused by another.
-pub fn listing<R, T>(feed: char, seek: Seek, page: Page<R>, view: impl FnMut(R) -> T) -> Listing<T> {
+pub fn listing<R, T>(feed: char, seek: Seek, page: Page<R>, mut view: impl FnMut(R) -> T) -> Listing<T> {
     let last = page.items.last().map(|(seq, _)| *seq);
     let newest = page.items.iter().map(|(seq, _)| *seq).max();
     let next_cursor = last.filter(|_| page.more).map(|seq| encode(feed, seek.descending, seq));
     // Polling goes forward: after a page in descending order, resume behind its newest.
     let resume = if seek.descending { newest.unwrap_or(0) } else { last.or(seek.from).unwrap_or(0) };
-    let mut view = view;
     Listing {
         items: page.items.into_iter().map(|(_, row)| view(row)).collect(),
         next_cursor,
@@ -312,21 +306,6 @@ mod tests {
             ("text/markdownish", false),
         ] {
             assert_eq!(prefers_markdown(&headers("accept", accept)), markdown, "{accept}");
-        }
-    }
-
-    #[test]
-    fn percent_encoded_query_must_be_utf8() {
-        for (encoded, utf8) in [
-            ("run=r1", true),
-            ("run=%C3%A4+%E2%82%AC", true),
-            ("run=100%", true),
-            ("run=%zz%4", true),
-            ("run=%FF", false),
-            ("run=%C3", false),
-            ("r%80n=1", false),
-        ] {
-            assert_eq!(is_utf8(encoded), utf8, "{encoded}");
         }
     }
 

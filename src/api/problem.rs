@@ -165,6 +165,22 @@ impl Problem {
         self
     }
 
+    /// Adds faults, each as its place, code and text.
+    #[must_use]
+    pub fn with<P: Into<String>, C: Into<Cow<'static, str>>, D: Into<String>>(
+        self,
+        faults: impl IntoIterator<Item = (P, C, D)>,
+    ) -> Self {
+        faults.into_iter().fold(self, |problem, (pointer, code, detail)| problem.at(pointer, code, detail))
+    }
+
+    /// Returns the problem of a request with faults, each as its place, code and text.
+    pub fn invalid_values<P: Into<String>, C: Into<Cow<'static, str>>, D: Into<String>>(
+        faults: impl IntoIterator<Item = (P, C, D)>,
+    ) -> Self {
+        Self::invalid_request("the request has invalid values; errors lists them").with(faults)
+    }
+
     /// Sets the time to wait before the next attempt, where it is known; otherwise 429 and 503 say 1 to 5 s at random.
     #[must_use]
     pub fn retry_after(mut self, wait: Duration) -> Self {

@@ -1,12 +1,11 @@
 //! `/v1/reflexions`: recurring faults, as lessons for agents.
 
-use axum::{Json, extract::State};
+use axum::extract::State;
 
 use super::{
-    Api, Listing,
+    Api, JsonAnswer, Listing,
     auth::Caller,
     params::{Params, expect_reached, listing},
-    problem::Problem,
 };
 use crate::flows::followers::reflexions::ReflexionItem;
 use umbra_domain::key::Scope;
@@ -26,7 +25,7 @@ pub async fn list_reflexions(
     State(api): State<Api>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<Listing<ReflexionItem>>, Problem> {
+) -> JsonAnswer<Listing<ReflexionItem>> {
     caller.require(Scope::Read)?;
     let filter = ReflexionFilter {
         agent: params.text("agent"),

@@ -44,12 +44,9 @@ const BY_FINISHING: char = 'd';
         description = "`wait=N`: wait N seconds at most (60 or less; 60 unless given)")),
     responses((status = 200, description = "The review", body = Review),
         (status = 202, description = "The review is not finished yet: read it by its id", body = Review),
-        (status = 404, description = "Shadow not found, or no shadow watches the target for the trigger",
-            body = super::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "The shadow is disabled",
-            body = super::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, description = "A cap of the shadow for the day is reached; code and detail say which",
-            body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 404, description = "Shadow not found, or no shadow watches the target for the trigger"),
+        (status = 409, description = "The shadow is disabled"),
+        (status = 429, description = "A cap of the shadow for the day is reached; code and detail say which")))]
 pub async fn post_review(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Ingest)?;
     caller.require(Scope::Read)?;

@@ -5,12 +5,13 @@
 //! with byte offsets into the field's stored text, and at agent, task and event as logical locations. Text by models
 //! and agents is escaped where SARIF reads markup: placeholders and links.
 
-use std::{collections::BTreeMap, fmt::Write};
+use std::collections::BTreeMap;
 
 use axum::{
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::Listing;
@@ -169,19 +170,9 @@ fn region(evidence: &FindingEvidence) -> Value {
 
 /// Returns the event's field as a URI; names of tools' arguments may hold any character.
 fn uri(finding: &FindingItem, field: Option<&str>) -> String {
-    let mut uri = format!("umbra:{}", finding.event_id);
-    let Some(field) = field else { return uri };
-    uri.push('/');
-    for byte in field.bytes() {
-        match byte {
-            b'.' | b'-' | b'_' => uri.push(char::from(byte)),
-            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(byte)),
-            byte => {
-                let _ = write!(uri, "%{byte:02X}");
-            }
-        }
-    }
-    uri
+    const ESCAPED: AsciiSet = NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
+    let field = field.map(|field| format!("/{}", utf8_percent_encode(field, &ESCAPED)));
+    format!("umbra:{}{}", finding.event_id, field.unwrap_or_default())
 }
 
 fn level(severity: Severity) -> &'static str {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::{
-    Api,
+    Api, JsonAnswer,
     auth::Caller,
     params::{Params, PathPart},
     problem::Problem,
@@ -17,16 +17,14 @@ use crate::flows::{
     followers::feedback::ShadowPrecision,
     maintenance::status::Status,
 };
-use umbra_domain::{
-    CheckName, Datamark, Mode, ReviewScope, Severity, Shadow, SkipReason, Trigger, WatchRule, key::Scope,
-};
-use umbra_store::feedback::JudgedCount;
+use umbra_domain::{CheckName, Datamark, Mode, ReviewScope, Severity, SkipReason, Trigger, WatchRule, key::Scope};
+use umbra_store::{feedback::JudgedCount, status::SkipView};
 
 /// Returns the state of the service: queue, shadows with their day so far, providers.
 #[utoipa::path(get, path = "/v1/status", tag = "status",
     responses((status = 200,
         description = "The state of the server, its shadows, its models and its queue", body = Status)))]
-pub async fn get_status(State(api): State<Api>, caller: Caller) -> Result<Json<Status>, Problem> {
+pub async fn get_status(State(api): State<Api>, caller: Caller) -> JsonAnswer<Status> {
     caller.require(Scope::Read)?;
     Ok(Json(api.flows.maintenance.status().await?))
 }
@@ -127,58 +125,42 @@ pub struct BatchView {
 
 impl ShadowView {
     fn new(rules: &ActiveConfiguration, armed: &ActiveShadow, judged: &[JudgedCount]) -> Self {
-        let Shadow {
-            name,
-            model,
-            mode,
-            watch,
-            cost_control,
-            criteria,
-            checks,
-            flag_at,
-            max_input_chars,
-            datamark,
-            canary,
-            scope,
-            enabled,
-            ..
-        } = (*armed.shadow).clone();
+        let shadow = (*armed.shadow).clone();
+        let control = shadow.cost_control;
         let (reviewer, health) = rules.reviewer(&armed.shadow);
         let usd = |nano: Option<umbra_domain::NanoUsd>| nano.map(umbra_domain::NanoUsd::usd);
         let cost_control = CostView {
-            max_reviews_per_day: cost_control.max_reviews_per_day,
-            max_reviews_per_target_per_day: cost_control.max_reviews_per_target_per_day,
-            max_usd_per_day: usd(cost_control.max_usd_per_day),
-            max_tokens_per_day: cost_control.max_tokens_per_day,
-            skip_if_task_cost_below: usd(cost_control.skip_if_task_cost_below),
-            cooldown_seconds: cost_control.cooldown.as_secs_f64(),
-            sample: f64::from(cost_control.sample_ppm) / 1e6,
-            time_zone: cost_control.time_zone,
-            batch: cost_control.batch.map(|batch| BatchView {
+            max_reviews_per_day: control.max_reviews_per_day,
+            max_reviews_per_target_per_day: control.max_reviews_per_target_per_day,
+            max_usd_per_day: usd(control.max_usd_per_day),
+            max_tokens_per_day: control.max_tokens_per_day,
+            skip_if_task_cost_below: usd(control.skip_if_task_cost_below),
+            cooldown_seconds: control.cooldown.as_secs_f64(),
+            sample: f64::from(control.sample_ppm) / 1e6,
+            time_zone: control.time_zone,
+            batch: control.batch.map(|batch| BatchView {
                 max_events: batch.max_events,
                 max_chars: batch.max_chars,
                 max_wait_seconds: batch.max_wait.as_secs_f64(),
             }),
         };
-        let checks = checks.into_iter().collect();
-        let version = armed.version.clone();
         Self {
-            name,
-            version,
-            mode,
-            model,
+            name: shadow.name,
+            version: armed.version.clone(),
+            mode: shadow.mode,
+            model: shadow.model,
             reviewer,
             health,
-            enabled,
-            watch: watch.into_iter().map(WatchView::from).collect(),
+            enabled: shadow.enabled,
+            watch: shadow.watch.into_iter().map(WatchView::from).collect(),
             cost_control,
-            criteria,
-            checks,
-            flag_at,
-            max_input_chars,
-            datamark,
-            canary,
-            scope,
+            criteria: shadow.criteria,
+            checks: shadow.checks.into_iter().collect(),
+            flag_at: shadow.flag_at,
+            max_input_chars: shadow.max_input_chars,
+            datamark: shadow.datamark,
+            canary: shadow.canary,
+            scope: shadow.scope,
             precision: ShadowPrecision::of(&armed.shadow, judged),
         }
     }
@@ -194,7 +176,7 @@ pub struct ShadowList {
 /// Lists the shadows in force.
 #[utoipa::path(get, path = "/v1/shadows", tag = "status",
     responses((status = 200, description = "The shadows", body = ShadowList)))]
-pub async fn list_shadows(State(api): State<Api>, caller: Caller, params: Params) -> Result<Json<ShadowList>, Problem> {
+pub async fn list_shadows(State(api): State<Api>, caller: Caller, params: Params) -> JsonAnswer<ShadowList> {
     caller.require(Scope::Read)?;
     params.finish()?;
     let rules = api.flows.rules.load_full();
@@ -207,31 +189,13 @@ pub async fn list_shadows(State(api): State<Api>, caller: Caller, params: Params
 #[utoipa::path(get, path = "/v1/shadows/{name}", tag = "status",
     params(("name" = String, Path, description = "A shadow's name")),
     responses((status = 200, description = "The shadow", body = ShadowView)))]
-pub async fn get_shadow(
-    State(api): State<Api>,
-    caller: Caller,
-    PathPart(name): PathPart,
-) -> Result<Json<ShadowView>, Problem> {
+pub async fn get_shadow(State(api): State<Api>, caller: Caller, PathPart(name): PathPart) -> JsonAnswer<ShadowView> {
     caller.require(Scope::Read)?;
     let rules = api.flows.rules.load_full();
     let armed = rules.shadows.iter().find(|armed| armed.shadow.name == name);
     let armed = armed.ok_or_else(|| Problem::unknown_shadow("shadow not found; GET /v1/shadows lists them"))?;
     let judged = api.flows.store.findings().judged_counts(&[&name]).await?;
     Ok(Json(ShadowView::new(&rules, armed, &judged)))
-}
-
-/// Number of skips of a shadow for one reason on one day.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct SkipView {
-    /// Name of the shadow.
-    pub shadow: String,
-    /// Reason of the skips.
-    pub reason: SkipReason,
-    /// Local day of the shadow.
-    #[schema(value_type = String, format = Date)]
-    pub day: Date,
-    /// Number of skips.
-    pub count: i64,
 }
 
 /// Skips by shadow, reason and day.
@@ -249,7 +213,7 @@ pub struct SkipList {
         ("until" = Option<String>, Query, description = "Last day: YYYY-MM-DD"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "Items at most; 50 unless given")),
     responses((status = 200, description = "The counts", body = SkipList)))]
-pub async fn list_skips(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Json<SkipList>, Problem> {
+pub async fn list_skips(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<SkipList> {
     caller.require(Scope::Read)?;
     let shadow = params.text("shadow");
     let reason = params.parsed("reason", "a reason such as daily_cap", SkipReason::parse);
@@ -257,13 +221,8 @@ pub async fn list_skips(State(api): State<Api>, caller: Caller, mut params: Para
         params.parsed(name, "a day such as 2026-02-28", |text| text.parse::<Date>().ok().filter(|day| day.year() >= 1))
     };
     let days = (day("since"), day("until"));
-    let limit: Option<i64> = params
-        .parsed("limit", "a number from 1 to 500", |text| text.parse().ok().filter(|limit| (1..=500).contains(limit)));
+    let limit = params.limit();
     params.finish()?;
-    let rows = api.flows.store.shadows().skips(shadow.as_deref(), reason, days, limit.unwrap_or(50)).await?;
-    let items = rows
-        .into_iter()
-        .map(|row| SkipView { shadow: row.shadow, reason: row.reason, day: row.day, count: row.n })
-        .collect();
+    let items = api.flows.store.shadows().skips(shadow.as_deref(), reason, days, limit.unwrap_or(50).into()).await?;
     Ok(Json(SkipList { items }))
 }

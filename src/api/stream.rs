@@ -5,15 +5,7 @@
 //! as well. A stream holds a place among the streams until it ends. A reader that takes no byte is cut off by the
 //! connection's write deadline and resumes at its position. The drain ends all streams.
 
-use std::{
-    collections::VecDeque,
-    convert::Infallible,
-    fmt::Write,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll, ready},
-    time::Duration,
-};
+use std::{collections::VecDeque, convert::Infallible, fmt::Write, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -22,7 +14,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use hyper::body::Frame;
+use futures_util::stream::{StreamExt, unfold};
 use tokio::{
     sync::broadcast::{Receiver, error::RecvError},
     time::timeout,
@@ -87,13 +79,7 @@ pub async fn stream_findings(
     let (position, behind) = from.map_or((newest, false), |from| (from, true));
     let opening = format!("retry: {}\nid: {}\n\n", RETRY.as_millis(), cursor_of(FEED, position));
     let reader = FindingStream { api, filter, live, position, behind, ready: VecDeque::from([opening]) };
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        // Proxies of the nginx family would hold the events back.
-        (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
-    ];
-    Ok((headers, Body::new(frames(reader, FindingStream::next))).into_response())
+    Ok(event_stream(reader, FindingStream::next))
 }
 
 /// State of one stream.
@@ -161,40 +147,17 @@ impl FindingStream {
     }
 }
 
-type Piece<R> = Pin<Box<dyn Future<Output = Option<(Bytes, R)>> + Send>>;
-
-/// Returns a body of pieces. It reads on only when the connection asks for more, and ends with the pieces.
-pub(super) fn frames<R, N, F>(reader: R, next: N) -> impl hyper::body::Body<Data = Bytes, Error = Infallible> + Send
+/// Returns an answer of server-sent events. It reads on only when the connection asks for more, and ends with the pieces.
+pub(super) fn event_stream<R, F>(reader: R, next: impl FnMut(R) -> F + Send + 'static) -> Response
 where
     R: Send + 'static,
-    N: Fn(R) -> F + Send + Unpin + 'static,
     F: Future<Output = Option<(Bytes, R)>> + Send + 'static,
 {
-    let first: Piece<R> = Box::pin(next(reader));
-    Events { piece: first, next }
-}
-
-struct Events<R, N> {
-    piece: Piece<R>,
-    next: N,
-}
-
-impl<R, N, F> hyper::body::Body for Events<R, N>
-where
-    R: Send + 'static,
-    N: Fn(R) -> F + Send + Unpin + 'static,
-    F: Future<Output = Option<(Bytes, R)>> + Send + 'static,
-{
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(if let Some((piece, reader)) = ready!(self.piece.as_mut().poll(cx)) {
-            self.piece = Box::pin((self.next)(reader));
-            Some(Ok(Frame::data(piece)))
-        } else {
-            self.piece = Box::pin(std::future::ready(None));
-            None
-        })
-    }
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        // Proxies of the nginx family would hold the events back.
+        (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    ];
+    (headers, Body::from_stream(unfold(reader, next).map(Ok::<_, Infallible>))).into_response()
 }

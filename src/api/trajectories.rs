@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    Api, Listing,
+    Api, JsonAnswer, Listing,
     auth::Caller,
     events::{EventDetail, EventView},
     params::{Params, PathPart, expect_reached, listing},
@@ -42,10 +42,8 @@ pub struct TrajectorySummary {
     /// Number of events.
     pub events: i64,
     /// Time of receipt of the first event.
-    #[schema(value_type = String, format = DateTime)]
     pub first_at: Timestamp,
     /// Time of receipt of the last event.
-    #[schema(value_type = String, format = DateTime)]
     pub last_at: Timestamp,
     /// Number of reviews of its events.
     pub reviews: i64,
@@ -82,7 +80,6 @@ pub struct TrajectoryStep {
     #[serde(flatten)]
     pub detail: EventDetail,
     /// Start of the step: `occurred_at`, else the time of receipt less `duration_ms`.
-    #[schema(value_type = String, format = DateTime)]
     pub started_at: Timestamp,
     /// Step of this answer within which this one was taken, such as the call of a tool that is itself an agent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,10 +99,8 @@ pub struct Trajectory {
     /// Number of reviews of its events.
     pub review_count: i64,
     /// Time of receipt of the first event.
-    #[schema(value_type = String, format = DateTime)]
     pub first_at: Timestamp,
     /// Time of receipt of the last event.
-    #[schema(value_type = String, format = DateTime)]
     pub last_at: Timestamp,
     /// Recommendation for the whole task, with its reasons.
     #[serde(flatten)]
@@ -131,7 +126,7 @@ pub async fn list_trajectories(
     State(api): State<Api>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<Listing<TrajectorySummary>>, Problem> {
+) -> JsonAnswer<Listing<TrajectorySummary>> {
     caller.require(Scope::Read)?;
     let filter = TaskFilter { agent: params.text("agent"), span: params.span() };
     let mode = mode_param(&mut params);
@@ -168,7 +163,7 @@ pub async fn get_trajectory(
     caller: Caller,
     PathPart(task): PathPart,
     mut params: Params,
-) -> Result<Json<Trajectory>, Problem> {
+) -> JsonAnswer<Trajectory> {
     caller.require(Scope::Read)?;
     let mode = mode_param(&mut params);
     let seek = params.seek(STEPS);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::{Json, extract::State};
 
-use super::{Api, auth::Caller, params::Params, path_ids::missing_event, problem::Problem};
+use super::{Api, JsonAnswer, auth::Caller, params::Params, path_ids::missing_event, problem::Problem};
 use crate::api::path_ids::PathId;
 use umbra_domain::{EventId, key::Scope};
 use umbra_store::verdicts::VerdictItem;
@@ -19,7 +19,7 @@ pub async fn get_verdict(
     caller: Caller,
     PathId(id): PathId<EventId>,
     mut params: Params,
-) -> Result<Json<VerdictItem>, Problem> {
+) -> JsonAnswer<VerdictItem> {
     caller.require_any(&[Scope::Read, Scope::Ingest])?;
     let wait = params.parsed("wait", "seconds from 0 to 60", |text| text.parse().ok().filter(|wait| *wait <= 60));
     params.finish()?;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    Api, Listing,
+    Api, JsonAnswer, Listing,
     auth::Caller,
     params::{Params, expect_reached, listing},
     problem::Problem,
@@ -37,7 +37,6 @@ pub struct WebhookStatus {
     /// Last failure of a waiting delivery, in words.
     pub last_error: Option<String>,
     /// Time of the next attempt, while it fails.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub next_try_at: Option<Timestamp>,
     /// Number of waiting deliveries.
     pub waiting: i64,
@@ -55,11 +54,7 @@ pub struct WebhookList {
 /// Lists the endpoints in force, with their outboxes.
 #[utoipa::path(get, path = "/v1/webhooks", tag = "admin",
     responses((status = 200, description = "The endpoints", body = WebhookList)))]
-pub async fn list_webhooks(
-    State(api): State<Api>,
-    caller: Caller,
-    params: Params,
-) -> Result<Json<WebhookList>, Problem> {
+pub async fn list_webhooks(State(api): State<Api>, caller: Caller, params: Params) -> JsonAnswer<WebhookList> {
     caller.require(Scope::Admin)?;
     params.finish()?;
     let flows = &api.flows;
@@ -89,11 +84,7 @@ pub async fn list_webhooks(
     params(("endpoint" = Option<String>, Query,
         description = "Only dead letters to this endpoint"), super::openapi::Paging),
     responses((status = 200, description = "A page", body = Listing<DeadLetter>)))]
-pub async fn list_dead(
-    State(api): State<Api>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<Listing<DeadLetter>>, Problem> {
+pub async fn list_dead(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<Listing<DeadLetter>> {
     caller.require(Scope::Admin)?;
     let (endpoint, span) = (params.text("endpoint"), params.span());
     let seek = params.seek(DEAD);
@@ -117,8 +108,7 @@ pub struct Resent {
 #[utoipa::path(post, path = "/v1/webhooks/dead/{id}/resend", tag = "admin",
     params(("id" = String, Path, description = "A dead letter's id")),
     responses((status = 202, description = "The message is queued again", body = Resent),
-        (status = 409, description = "The message's endpoint is no longer declared",
-            body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "The message's endpoint is no longer declared")))]
 pub async fn resend_dead(
     State(api): State<Api>,
     caller: Caller,

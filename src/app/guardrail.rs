@@ -36,7 +36,7 @@ impl Setup {
     ) -> Result<Loaded<SidecarRulesInForce>, Report> {
         let policies: Vec<_> = tools.policies().cloned().collect();
         let judgement = SidecarFileValidators {
-            condition: &|text| check_condition(text).map_err(|error| error.to_string()),
+            condition: &check_condition,
             document: &|name| Name::parse(name).map(drop).map_err(|error| error.to_string()),
             shadow: &|name| {
                 let shadow = shadows.iter().find(|known| known.name == name);

@@ -7,13 +7,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{App, Database, Setup, sign_audit, watching};
 use crate::{
-    api::mcp::{McpHandle, McpRequest},
     lifecycle::Tasks,
-    mcp::{CallGuard, McpGateway, PinResult, Profiles, serve_stdio},
+    mcp::{CallGuard, McpGateway, PinResult, serve_stdio},
 };
 use umbra_config::settings::{McpProfile, McpSelect, McpUpstream};
 use umbra_domain::clock::Clock;
-use umbra_llm::OutboundPolicy;
 
 pub use crate::mcp::McpCaller;
 
@@ -31,41 +29,6 @@ pub struct Proxy {
     pub select: Option<McpSelect>,
     /// Caller; without an agent, the profile's agent calls.
     pub caller: McpCaller,
-}
-
-fn policy(setup: &Setup) -> OutboundPolicy {
-    OutboundPolicy::new(setup.settings.outbound.allow.iter().cloned())
-}
-
-/// Builds the profiles of the settings.
-///
-/// # Errors
-/// A server's URL is refused.
-pub(super) fn profiles(setup: &Setup, guard: CallGuard, stop: CancellationToken) -> anyhow::Result<Arc<Profiles>> {
-    Ok(Arc::new(Profiles::new(&setup.settings.mcp, &policy(setup), guard, stop)?))
-}
-
-/// Puts the profiles of these settings in force.
-///
-/// # Errors
-/// A server's URL is refused; then nothing has changed.
-pub(super) fn reload(setup: &Setup, profiles: &Profiles) -> anyhow::Result<()> {
-    Ok(profiles.reload(&setup.settings.mcp, &policy(setup))?)
-}
-
-/// Returns the handle of the profiles; without profiles, requests find none.
-pub(super) fn mcp_handle(profiles: Option<Arc<Profiles>>) -> McpHandle {
-    let named = profiles.clone();
-    let agent = move |profile: &str| named.as_ref()?.agent(profile);
-    let serve = move |asked: McpRequest| -> std::pin::Pin<Box<dyn Future<Output = _> + Send>> {
-        let profiles = profiles.clone();
-        Box::pin(async move {
-            let McpRequest { profile, agent, session, run, seed, route, modes, task, request } = asked;
-            let caller = McpCaller { agent, session, run, seed, route, modes, task };
-            profiles?.serve(&profile, caller, request).await
-        })
-    };
-    McpHandle { agent: Box::new(agent), serve: Box::new(serve) }
 }
 
 /// Running parts of a proxy that has no HTTP server.
@@ -100,7 +63,7 @@ impl RunningProxy {
         if proxy.caller.agent.is_empty() {
             proxy.caller.agent.clone_from(&profile.agent);
         }
-        let gateway = McpGateway::new(&proxy.profile, &profile, &setup.settings.mcp, &policy(&setup), guard)?;
+        let gateway = McpGateway::new(&proxy.profile, &profile, &setup.settings.mcp, &setup.outbound_policy(), guard)?;
         // The session is new and is the run: simulated writes can be read back.
         proxy.caller.session.get_or_insert_with(|| format!("mcp_{}", flows.clock.new_id().simple()));
         let (background, stop) = (Tasks::new(), CancellationToken::new());

@@ -14,14 +14,14 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{App, Database, Setup, admit_bootstrap_key, artifacts, mcp, sign_audit, watching};
+use super::{App, Database, Setup, admit_bootstrap_key, artifacts, sign_audit, watching};
 use crate::{
     api::{
         self, Api, ReloadFault, Reloaded,
         admission::Admission,
         auth::KeyRing,
         body::BodyReader,
-        front::{BodyLimits, ConnectionLimits, Front, HostGuard},
+        front::{Front, HostGuard},
     },
     dashboard,
     flows::{
@@ -125,7 +125,8 @@ async fn run(
     background.spawn_essential("spool", filer.run(leave.clone()));
     background.spawn_essential("decisions", decisions.run(requests_done.clone()));
     let (proxied, scribe) = CallGuard::new(flows.clone());
-    let profiles = mcp::profiles(setup, proxied, tasks.soft().clone())?;
+    let profiles = Profiles::new(&settings.mcp, &setup.outbound_policy(), proxied, tasks.soft().clone())?;
+    let profiles = Arc::new(profiles);
     // The writer stores its events, so it ends before the writer.
     let answered = CancellationToken::new();
     background.spawn("scribe", {
@@ -172,7 +173,7 @@ async fn run(
     stop_when_failing(tasks, &background);
 
     let api = api_of(setup, &flows, keys, metrics, tasks, Some(Arc::clone(&profiles)));
-    front.serve(routes(api, settings), guard, flows.clock.clone(), tasks, limits(setup));
+    front.serve(routes(api, settings), guard, flows.clock.clone(), tasks, settings.server.clone());
     ready(Ready { address });
 
     tasks.soft().cancelled().await;
@@ -314,13 +315,7 @@ pub fn api_of(
     Api::new(api::ApiParts {
         flows: flows.clone(),
         keys,
-        bodies: BodyReader::new(BodyLimits {
-            encoded: server.max_body_bytes,
-            decoded: server.max_decoded_bytes,
-            patience: server.body_timeout,
-            min_rate: u32::try_from(server.min_body_rate).unwrap_or(u32::MAX),
-            in_flight: server.max_in_flight_bytes,
-        }),
+        bodies: BodyReader::new(server.clone()),
         limits: ingest::Limits {
             event_bytes: server.max_event_bytes,
             batch_events: server.max_batch_events,
@@ -332,24 +327,9 @@ pub fn api_of(
         stream_keep_alive: server.stream_keep_alive,
         metrics,
         reload,
-        mcp: mcp::mcp_handle(profiles),
+        mcp: profiles,
         draining: tasks.soft().clone(),
     })
-}
-
-/// Returns the limits of connections by the settings.
-pub fn limits(setup: &Setup) -> ConnectionLimits {
-    let server = &setup.settings.server;
-    ConnectionLimits {
-        max_connections: server.max_connections,
-        first_byte: server.first_byte_timeout,
-        headers: server.header_timeout,
-        idle: server.idle_timeout,
-        write_stall: server.write_timeout,
-        max_headers: server.max_headers,
-        max_header_bytes: server.max_header_bytes,
-        drain_idle: server.drain_idle_timeout,
-    }
 }
 
 /// Stops as for a signal when an essential part has failed.
@@ -404,7 +384,9 @@ async fn reload(setup: &Setup, flows: &Flows, profiles: Option<&Profiles>) -> Re
         })?;
     let count = rules.shadows.len();
     if let Some(profiles) = profiles {
-        mcp::reload(&setup, profiles).map_err(|error| plain(format!("{error:#}")))?;
+        profiles
+            .reload(&setup.settings.mcp, &setup.outbound_policy())
+            .map_err(|error| plain(format!("{:#}", anyhow::Error::from(error))))?;
     }
     setup.install_rules();
     flows.rules.store(Arc::new(rules));

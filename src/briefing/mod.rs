@@ -36,19 +36,15 @@ pub struct Briefing {
     #[schema(example = "2026-02-28")]
     pub period: String,
     /// First day of the period.
-    #[schema(value_type = String, format = Date)]
     pub first: Date,
     /// Last day of the period.
-    #[schema(value_type = String, format = Date)]
     pub last: Date,
     /// True if the period was over in the time zone of every shadow when this was made.
     pub complete: bool,
     /// Time at which this was made.
-    #[schema(value_type = String, format = DateTime)]
     pub made_at: Timestamp,
     /// First local day of this installation: nothing before it is known. Null in briefings from before Umbra kept it.
     #[serde(default)]
-    #[schema(value_type = Option<String>, format = Date)]
     pub first_day: Option<Date>,
     /// The five most severe findings, without those of passive shadows and false alarms; equal faults of an agent count
     /// as one.
@@ -135,7 +131,6 @@ impl Findings {
 #[schema(as = BriefingPast)]
 pub struct BriefingPast {
     /// First day of the period.
-    #[schema(value_type = String, format = Date)]
     pub first: Date,
     /// Number of reviews with an assessment.
     pub reviews: i64,

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{
-    CommandFailure, GlobalOptions, answer, answer_json,
+    CommandFailure, GlobalOptions,
     remote::{Server, cell, distance, items, path_with},
     table,
 };
@@ -67,9 +67,6 @@ pub(super) async fn run(
                 ("limit", limit.map(|limit| limit.to_string())),
             ];
             let list = remote.get("v1/approvals", &query).await?;
-            if global.json {
-                return answer_json(&list);
-            }
             let mut rows = table::new(&["id", "state", "agent", "tool", "arguments", "why", "asked", "left"]);
             for item in items(&list) {
                 let why = if item["reason"].is_null() { &item["rule"] } else { &item["reason"] };
@@ -79,15 +76,10 @@ pub(super) async fn run(
                     [&item["id"], &item["state"], &item["agent"], &item["tool"], &item["arguments"], why].map(cell);
                 rows.add_row([id, state, agent, tool, arguments, why, asked, left]);
             }
-            answer(&rows.to_string());
-            return Ok(());
+            return global.print(&list, || rows.to_string());
         }
     };
     let said = json!({"decision": decision, "reason": reason});
     let item = remote.send(Method::POST, &path_with("v1/approvals/", &id, ""), &said).await?;
-    if global.json {
-        return answer_json(&item);
-    }
-    answer(&format!("{} of {}: {}", cell(&item["tool"]), cell(&item["agent"]), cell(&item["state"])));
-    Ok(())
+    global.print(&item, || format!("{} of {}: {}", cell(&item["tool"]), cell(&item["agent"]), cell(&item["state"])))
 }

@@ -11,7 +11,7 @@ use std::{
 
 use clap::Subcommand;
 
-use super::{CommandFailure, GlobalOptions, answer, answer_json, complain};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, usage};
 use umbra_boundary::{
     checkpoints::{self, CheckpointGaps, FILE},
     file_check::FileCheck,
@@ -106,10 +106,7 @@ async fn verify(global: &GlobalOptions, store: &Store, places: &AuditFilePaths) 
     for path in &places.given {
         let read = checkpoints::read(path)?;
         if read.is_empty() {
-            return Err(CommandFailure::Usage(format!(
-                "{} has no checkpoint: give a checkpoints.jsonl",
-                path.display()
-            )));
+            return usage(format!("{} has no checkpoint: give a checkpoints.jsonl", path.display()));
         }
         given.extend(read);
     }

@@ -2,10 +2,7 @@
 
 mod report;
 
-use std::{
-    io::{BufRead, IsTerminal},
-    time::Duration,
-};
+use std::time::Duration;
 
 use clap::{
     Args,
@@ -14,7 +11,7 @@ use clap::{
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, progress};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, is_confirmed, progress, usage};
 use crate::{
     app::App,
     flows::{Flows, backtests::PlannedBacktest},
@@ -163,7 +160,7 @@ async fn plan(
     let since = moment("since", &options.since)?;
     let until = options.until.as_deref().map_or(Ok(now), |text| moment("until", text))?;
     if since >= until {
-        return Err(CommandFailure::Usage("--since: the time range is empty; --since must be before --until".into()));
+        return usage("--since: the time range is empty; --since must be before --until");
     }
     let tried = PlannedBacktest {
         shadow: shadow(flows, options.shadow.as_deref())?,
@@ -193,14 +190,14 @@ async fn plan(
             "this backtest calls the model {}: set a budget with --max-usd or --max-tokens",
             tried.shadow.model
         ))
-    } else if forecast.calls > 0 && !options.yes && !confirmed() {
+    } else if forecast.calls > 0 && !options.yes && !is_confirmed("Start? [y/N]") {
         Some("not confirmed: --yes starts without a question".to_owned())
     } else {
         None
     };
     if let Some(refusal) = refusal {
         flows.store.backtests().delete(id).await?;
-        return Err(CommandFailure::Usage(refusal));
+        return usage(refusal);
     }
     Ok(Some(id))
 }
@@ -217,17 +214,6 @@ fn shadow(flows: &Flows, name: Option<&str>) -> Result<Shadow, CommandFailure> {
         let names: Vec<&str> = rules.shadows.iter().map(|armed| armed.shadow.name.as_str()).collect();
         CommandFailure::Usage(format!("--shadow: name a shadow of the shadows file: {}", names.join(", ")))
     })
-}
-
-/// Asks for confirmation; without a terminal the answer is no.
-fn confirmed() -> bool {
-    if !std::io::stdin().is_terminal() {
-        return false;
-    }
-    complain("Start? [y/N]");
-    let mut line = String::new();
-    let read = std::io::stdin().lock().read_line(&mut line);
-    read.is_ok() && matches!(line.trim(), "y" | "Y" | "yes")
 }
 
 async fn find(flows: &Flows, id: BacktestId) -> Result<Backtest, CommandFailure> {

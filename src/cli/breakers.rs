@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{
-    CommandFailure, GlobalOptions, answer, answer_json,
+    CommandFailure, GlobalOptions,
     remote::{Columns, Server, cell, path_with},
 };
 
@@ -71,9 +71,5 @@ pub(super) async fn run(
     };
     let path = path_with("v1/breakers/", &agent, act);
     let breaker = remote.send(Method::POST, &path, &json!({"by": by, "note": note})).await?;
-    if global.json {
-        return answer_json(&breaker);
-    }
-    answer(&format!("{}: {}", cell(&breaker["agent"]), cell(&breaker["recommendation"])));
-    Ok(())
+    global.print(&breaker, || format!("{}: {}", cell(&breaker["agent"]), cell(&breaker["recommendation"])))
 }

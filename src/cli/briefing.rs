@@ -1,6 +1,6 @@
 //! `umbra briefing` and `umbra report`: summaries of a day or a week.
 
-use super::{CommandFailure, GlobalOptions, answer, answer_json};
+use super::{CommandFailure, GlobalOptions};
 use crate::{
     app::App,
     briefing::{self, Kind, Period},
@@ -37,9 +37,5 @@ pub(super) async fn run(global: &GlobalOptions, kind: Kind, text: Option<&str>) 
     let Some(made) = made else {
         return Err(CommandFailure::Error(anyhow::anyhow!("{period} has not begun yet")));
     };
-    if global.json {
-        return answer_json(&made);
-    }
-    answer(briefing::page(&made).trim_end());
-    Ok(())
+    global.print(&made, || briefing::page(&made))
 }

@@ -3,11 +3,11 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::{Cli, CommandFailure, GlobalOptions, answer};
+use super::{Cli, CommandFailure, GlobalOptions, answer, usage};
 
 pub(super) fn run(global: &GlobalOptions, shell: Shell) -> Result<(), CommandFailure> {
     if global.json {
-        return Err(CommandFailure::Usage("completions are a shell script: leave --json out".into()));
+        return usage("completions are a shell script: leave --json out");
     }
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "umbra", &mut script);

@@ -14,7 +14,7 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table, usage};
 use umbra_boundary::contract::{Contracts, diff::diff, faults};
 use umbra_config::{
     Loaded, Report,
@@ -67,14 +67,13 @@ pub(super) async fn run(global: &GlobalOptions, action: ContractsAction) -> Resu
 
 /// Reads a tools file.
 fn read(path: &Path) -> Result<Loaded<ToolDeclarations>, Report> {
-    let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
-    tools::read(path, ToolsFileValidators { contract: &faults, condition: &condition })
+    tools::read(path, ToolsFileValidators { contract: &faults, condition: &check_condition })
 }
 
 fn lint(global: &GlobalOptions, options: &ContractsLintOptions) -> Result<(), CommandFailure> {
     let Some(path) = options.file.as_ref().or(global.tools.as_ref()) else {
         if options.source.is_none() {
-            return Err(CommandFailure::Usage("name a tools file: umbra contracts lint FILE".to_owned()));
+            return usage("name a tools file: umbra contracts lint FILE");
         }
         return finish(global, None, &[], options);
     };
@@ -135,14 +134,9 @@ fn packs(global: &GlobalOptions, name: Option<&str>) -> Result<(), CommandFailur
         let text = texts
             .get(name)
             .ok_or_else(|| CommandFailure::Usage(format!("pack {name} not found; the packs: {}", known())))?;
-        if global.json {
-            return answer_json(&json!({"name": name, "yaml": text}));
-        }
-        answer(text.trim_end());
-        return Ok(());
+        return global.print(&json!({"name": name, "yaml": text}), || (*text).to_owned());
     }
-    let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
-    let packs = tools::packs(ToolsFileValidators { contract: &faults, condition: &condition })
+    let packs = tools::packs(ToolsFileValidators { contract: &faults, condition: &check_condition })
         .map_err(|report| anyhow!("{report}"))?;
     if global.json {
         let packs = packs.iter().map(

@@ -1,15 +1,12 @@
 //! `umbra erase`: erases the contents of an agent's or a task's data, while servers may be running.
 
-use std::{
-    io::{BufRead, IsTerminal},
-    path::PathBuf,
-};
+use std::{io::IsTerminal, path::PathBuf};
 
 use clap::Args;
 use rand::Rng;
 use serde_json::json;
 
-use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, is_confirmed, table, usage};
 use crate::{
     app::{Setup, artifact_places, sign_audit},
     findings::ErasedFiles,
@@ -45,16 +42,16 @@ pub(super) async fn run(global: &GlobalOptions, options: EraseOptions) -> Result
         (Some(name), _) => ("agent", ErasureScope::Agent(name)),
         (None, Some(id)) => ("task", ErasureScope::Task(id)),
         (None, None) => {
-            return Err(CommandFailure::Usage("name the agent or task to erase: --agent NAME or --task ID".into()));
+            return usage("name the agent or task to erase: --agent NAME or --task ID");
         }
     };
     let named = format!("{kind} {}", table::plain(whose.name()));
     let asks = !dry_run && !yes;
     if asks && (global.json || !std::io::stdin().is_terminal()) {
-        return Err(CommandFailure::Usage(format!(
+        return usage(format!(
             "erasing the {named} cannot be undone, and there is no terminal to ask for confirmation: add --yes, or \
              --dry-run to count"
-        )));
+        ));
     }
     let (setup, database) = global.open_existing().await?;
     let store = &database.store;
@@ -67,7 +64,11 @@ pub(super) async fn run(global: &GlobalOptions, options: EraseOptions) -> Result
         if let Some(counts) = counts
             && asks
             && counts != Erased::default()
-            && !confirm(&named, counts)
+            && !is_confirmed(&format!(
+                "This erases of the {named}: {}.\nThe erasure cannot be undone. Counters and caps stay as they are. Type \
+                 yes to continue:",
+                words(counts)
+            ))
         {
             return Err(CommandFailure::Error(anyhow::anyhow!("not confirmed: nothing was erased")));
         }
@@ -146,11 +147,4 @@ fn folders(places: &Folders) -> String {
         .map(|dir| dir.display().to_string())
         .collect();
     all.join(", ")
-}
-
-fn confirm(named: &str, counts: Erased) -> bool {
-    complain(&format!("This erases of the {named}: {}.", words(counts)));
-    complain("The erasure cannot be undone. Counters and caps stay as they are. Type yes to continue:");
-    let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line).is_ok() && matches!(line.trim(), "y" | "yes")
 }

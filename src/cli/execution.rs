@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{
     CommandFailure, GlobalOptions, answer, answer_json, complain,
     remote::{Remote, Server, cell, distance},
-    table,
+    table, usage,
 };
 use umbra_domain::{OverrideScope, clock::Clock};
 
@@ -133,42 +133,28 @@ async fn show(
 ) -> Result<(), CommandFailure> {
     if asked.iter().any(|(_, value)| value.is_some()) {
         let effective = remote.get("v1/execution/effective", &asked).await?;
-        if global.json {
-            return answer_json(&effective);
-        }
-        tell(&effective);
-        return Ok(());
+        return global.print(&effective, || told(&effective));
     }
     let view = remote.get("v1/execution", &Vec::new()).await?;
-    if global.json {
-        return answer_json(&view);
-    }
-    answer(&format!("environment {}", cell(&view["environment"])));
-    tell(&view["effective"]);
     let overrides: Vec<&Value> = view["overrides"].as_array().into_iter().flatten().collect();
-    if overrides.is_empty() {
-        answer("no override is in force");
-        return Ok(());
-    }
     let mut rows = table::new(&["override", "execution", "since", "left", "reason"]);
-    for one in overrides {
+    for one in &overrides {
         let since = format!("{} ago", distance(&one["set_at"]));
         rows.add_row([named(one), cell(&one["execution"]), since, distance(&one["expires_at"]), cell(&one["reason"])]);
     }
-    answer(&rows.to_string());
-    Ok(())
+    let rows = if overrides.is_empty() { "no override is in force".to_owned() } else { rows.to_string() };
+    global.print(&view, || format!("environment {}\n{}{rows}", cell(&view["environment"]), told(&view["effective"])))
 }
 
-/// Prints the execution of a call, the setting that decides it, and those that are overruled.
-fn tell(effective: &Value) {
+/// Renders the execution of a call, the setting that decides it, and those that are overruled.
+fn told(effective: &Value) -> String {
     let said = |said: &Value| {
         let reason = said["reason"].as_str().map(|reason| format!(": {}", table::plain(reason))).unwrap_or_default();
         format!("{} by {} {}{reason}", cell(&said["execution"]), cell(&said["source"]), cell(&said["name"]))
     };
-    answer(&said(&effective["won"]));
-    for overruled in effective["overruled"].as_array().into_iter().flatten() {
-        answer(&format!("  overrules {}", said(overruled)));
-    }
+    let overruled = effective["overruled"].as_array().into_iter().flatten();
+    let overruled = overruled.map(|overruled| format!("  overrules {}\n", said(overruled)));
+    format!("{}\n{}", said(&effective["won"]), overruled.collect::<String>())
 }
 
 fn named(one: &Value) -> String {
@@ -185,9 +171,9 @@ fn scope(text: &str) -> Result<(OverrideScope, Option<&str>), CommandFailure> {
     }
     match text.split_once(':').map(|(kind, value)| (OverrideScope::parse(kind), value)) {
         Some((Some(kind), value)) if kind != OverrideScope::Global => Ok((kind, Some(value))),
-        Some(_) => Err(CommandFailure::Usage(format!(
+        Some(_) => usage(format!(
             "{text:?} is not a scope: write global, agent:NAME, tool:NAME, session:ID or environment:NAME"
-        ))),
+        )),
         None => Ok((OverrideScope::Agent, Some(text))),
     }
 }

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{
-    CommandFailure, GlobalOptions, answer, answer_json,
+    CommandFailure, GlobalOptions, answer_json,
     remote::{Columns, Query, Server, cell, path_with},
 };
 
@@ -117,11 +117,7 @@ pub(super) async fn run(
         FindingsAction::Mark { id, status, note } => {
             let feedback = json!({"status": status, "note": note});
             let finding = remote.send(Method::PATCH, &path_with("v1/findings/", &id, ""), &feedback).await?;
-            if global.json {
-                return answer_json(&finding);
-            }
-            answer(&format!("{}: {}", cell(&finding["id"]), cell(&finding["status"])));
-            Ok(())
+            global.print(&finding, || format!("{}: {}", cell(&finding["id"]), cell(&finding["status"])))
         }
     }
 }

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use rand::Rng;
 use serde_json::json;
 
-use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table, usage};
 use umbra_domain::{
     KeyId,
     clock::Clock,
@@ -50,22 +50,18 @@ async fn create(
     agents: Vec<String>,
 ) -> Result<(), CommandFailure> {
     if let Some(bad) = scopes.iter().find(|word| Scope::parse(word).is_none()) {
-        return Err(CommandFailure::Usage(format!(
-            "{bad:?} is not a scope: write ingest, read, decide, declare or admin"
-        )));
+        return usage(format!("{bad:?} is not a scope: write ingest, read, decide, declare or admin"));
     }
     let parsed: Vec<Scope> = scopes.iter().filter_map(|word| Scope::parse(word)).collect();
     if name.trim().is_empty() || name.len() > 100 {
-        return Err(CommandFailure::Usage("--name: 1 to 100 bytes, not blank".into()));
+        return usage("--name: 1 to 100 bytes, not blank");
     }
     let agents = if agents.is_empty() { vec!["*".to_owned()] } else { agents };
     if let Err(error) = AgentGlobs::compile(&agents) {
-        return Err(CommandFailure::Usage(format!("--agent: {error}")));
+        return usage(format!("--agent: {error}"));
     }
     if !may_bind(&parsed, &agents) {
-        return Err(CommandFailure::Usage(
-            "a key with the scope read or admin sees every agent: leave out --agent, or that scope".into(),
-        ));
+        return usage("a key with the scope read or admin sees every agent: leave out --agent, or that scope");
     }
     let (_, database) = global.open().await?;
     let installation = database.store.installation(rand::rng().random()).await?;
@@ -85,13 +81,6 @@ async fn list(global: &GlobalOptions) -> Result<(), CommandFailure> {
     let (_, database) = global.open_existing().await?;
     let keys = database.store.keys().list().await?;
     database.close().await;
-    if global.json {
-        return answer_json(&json!({"items": keys}));
-    }
-    if keys.is_empty() {
-        answer("no keys: a server on loopback is open to every local process");
-        return Ok(());
-    }
     let mut rows = table::new(&["id", "name", "scopes", "agents", "made", "revoked"]);
     for key in &keys {
         rows.add_row([
@@ -103,8 +92,10 @@ async fn list(global: &GlobalOptions) -> Result<(), CommandFailure> {
             key.revoked_at.map_or("-".into(), |at| at.strftime("%Y-%m-%d %H:%M").to_string()),
         ]);
     }
-    answer(&rows.to_string());
-    Ok(())
+    global.print(&json!({"items": keys}), || match keys.len() {
+        0 => "no keys: a server on loopback is open to every local process".to_owned(),
+        _ => rows.to_string(),
+    })
 }
 
 async fn revoke(global: &GlobalOptions, id: &str) -> Result<(), CommandFailure> {
@@ -115,9 +106,7 @@ async fn revoke(global: &GlobalOptions, id: &str) -> Result<(), CommandFailure> 
     if !known {
         return Err(CommandFailure::Error(anyhow::anyhow!("key {id} not found; umbra keys list shows the keys")));
     }
-    if global.json {
-        return answer_json(&json!({"id": id, "revoked": true}));
-    }
-    answer(&format!("{id} is revoked; servers refuse the key within a second"));
-    Ok(())
+    global.print(&json!({"id": id, "revoked": true}), || {
+        format!("{id} is revoked; servers refuse the key within a second")
+    })
 }

@@ -6,12 +6,12 @@ use anyhow::Context;
 use clap::CommandFactory;
 use clap_mangen::Man;
 
-use super::{Cli, CommandFailure, GlobalOptions, answer};
+use super::{Cli, CommandFailure, GlobalOptions, answer, usage};
 
 /// Prints the manual page of the program, or writes one page for each command into a directory.
 pub(super) fn run(global: &GlobalOptions, dir: Option<PathBuf>) -> Result<(), CommandFailure> {
     if global.json {
-        return Err(CommandFailure::Usage("manual pages are written for `man`: leave --json out".into()));
+        return usage("manual pages are written for `man`: leave --json out");
     }
     let Some(dir) = dir else {
         let mut page = Vec::new();

@@ -3,8 +3,11 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{CommandFailure, GlobalOptions, answer, answer_json};
-use crate::app::{McpCaller, Proxy, accept_tools, proxy};
+use super::{CommandFailure, GlobalOptions, usage};
+use crate::{
+    app::{McpCaller, Proxy, accept_tools, proxy},
+    mcp::PinResult,
+};
 use umbra_config::{
     Environment,
     settings::{McpSelect, McpUpstream, UpstreamAt, UpstreamCommand, plain_name},
@@ -66,18 +69,18 @@ pub(super) async fn run(global: &GlobalOptions, options: McpOptions) -> Result<(
         options;
     if profile.is_none() && command.is_empty() {
         let help = "write the server's command after --, or name a profile of the settings by --profile NAME";
-        return Err(CommandFailure::Usage(help.to_owned()));
+        return usage(help);
     }
     for (flag, text) in
         [("--agent", &agent), ("--session", &session), ("--run", &run), ("--seed", &seed), ("--route", &route)]
     {
         let fits = |text: &String| (1..=256).contains(&text.len()) && !text.trim().is_empty() && !text.contains('\0');
         if text.as_ref().is_some_and(|text| !fits(text)) {
-            return Err(CommandFailure::Usage(format!("{flag}: 1 to 256 bytes, not blank")));
+            return usage(format!("{flag}: 1 to 256 bytes, not blank"));
         }
     }
     if task.as_ref().is_some_and(|task| task.trim().is_empty() || task.len() > 4096) {
-        return Err(CommandFailure::Usage("--task: 1 to 4096 bytes, not blank".to_owned()));
+        return usage("--task: 1 to 4096 bytes, not blank");
     }
     plain_name(&server).map_err(|help| CommandFailure::Usage(format!("--server: {help}")))?;
     let mut words = command.into_iter();
@@ -97,16 +100,11 @@ pub(super) async fn run(global: &GlobalOptions, options: McpOptions) -> Result<(
     let accepted = Box::pin(accept_tools(&setup, &database, asked)).await;
     database.close().await;
     let accepted = accepted?;
-    if global.json {
-        let servers: Vec<_> = accepted
-            .iter()
-            .map(|one| json!({"server": one.server, "tools": one.tools, "pinned": one.pinned}))
-            .collect();
-        return answer_json(&json!({"servers": servers}));
-    }
-    for one in accepted {
-        let pinned = if one.pinned.is_empty() { "no new tools".to_owned() } else { one.pinned.join(", ") };
-        answer(&format!("{}: {} tools; pinned: {pinned}", one.server, one.tools));
-    }
-    Ok(())
+    global.print(&json!({"servers": accepted}), || {
+        let line = |one: &PinResult| {
+            let pinned = if one.pinned.is_empty() { "no new tools".to_owned() } else { one.pinned.join(", ") };
+            format!("{}: {} tools; pinned: {pinned}\n", one.server, one.tools)
+        };
+        accepted.iter().map(line).collect()
+    })
 }

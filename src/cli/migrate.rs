@@ -4,7 +4,7 @@ use serde_json::json;
 
 use tokio::time::Instant;
 
-use super::{CommandFailure, GlobalOptions, answer, answer_json};
+use super::{CommandFailure, GlobalOptions};
 use umbra_domain::clock::Clock;
 
 pub(super) async fn run(global: &GlobalOptions) -> Result<(), CommandFailure> {
@@ -15,9 +15,7 @@ pub(super) async fn run(global: &GlobalOptions) -> Result<(), CommandFailure> {
     let made = database.store.upkeep().make_partitions(clock.now()).await?;
     let newest = umbra_store::migrations().iter().map(|migration| migration.version).max().unwrap_or(0);
     database.close().await;
-    if global.json {
-        return answer_json(&json!({"schema_version": newest, "partitions_made": made}));
-    }
-    answer(&format!("the schema is up to date (version {newest}); {made} partitions made"));
-    Ok(())
+    global.print(&json!({"schema_version": newest, "partitions_made": made}), || {
+        format!("the schema is up to date (version {newest}); {made} partitions made")
+    })
 }

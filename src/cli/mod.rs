@@ -240,6 +240,11 @@ impl<E: Into<anyhow::Error>> From<E> for CommandFailure {
     }
 }
 
+/// Refuses a wrong use of a command.
+fn usage<T>(text: impl Into<String>) -> Result<T, CommandFailure> {
+    Err(CommandFailure::Usage(text.into()))
+}
+
 /// Runs the command that the arguments name.
 pub fn run() -> ExitCode {
     if let Some(code) = umbra_shim::run(std::env::args_os()) {
@@ -336,6 +341,15 @@ async fn dispatch(cli: Cli) -> Result<(), CommandFailure> {
 }
 
 impl GlobalOptions {
+    /// Prints an answer: the document as JSON where that is wanted, else the text for people.
+    fn print(&self, document: &impl serde::Serialize, text: impl FnOnce() -> String) -> Result<(), CommandFailure> {
+        if self.json {
+            return answer_json(document);
+        }
+        answer(text().trim_end());
+        Ok(())
+    }
+
     /// Reads the settings.
     fn setup(&self, bind: Option<SocketAddr>) -> Result<Setup, CommandFailure> {
         self.setup_in(Environment::of_process(), bind)
@@ -393,6 +407,15 @@ fn answer_json(value: &impl serde::Serialize) -> Result<(), CommandFailure> {
 /// Prints a message on standard error.
 fn complain(text: &str) {
     drop(writeln!(std::io::stderr().lock(), "{text}"));
+}
+
+/// Asks for confirmation; without a terminal the answer is no.
+fn is_confirmed(question: &str) -> bool {
+    let mut line = String::new();
+    std::io::stdin().is_terminal() && {
+        complain(question);
+        std::io::stdin().read_line(&mut line).is_ok() && matches!(line.trim(), "y" | "Y" | "yes")
+    }
 }
 
 /// True if standard output is a terminal.

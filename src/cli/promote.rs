@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{CommandFailure, GlobalOptions, answer, answer_json, complain};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, usage};
 use crate::{app::Setup, findings::Precision, flows::followers::feedback::ShadowPrecision};
 use umbra_config::{Models, settings::Promote, shadows::set_mode};
 use umbra_domain::{Mode, Shadow};
@@ -29,11 +29,7 @@ pub(super) async fn run(global: &GlobalOptions, options: PromoteOptions) -> Resu
     })?;
     let Some(shadow) = shadows.value.iter().find(|shadow| shadow.name == options.shadow) else {
         let names: Vec<&str> = shadows.value.iter().map(|shadow| shadow.name.as_str()).collect();
-        return Err(CommandFailure::Usage(format!(
-            "shadow {:?} not found; the shadows: {}",
-            options.shadow,
-            names.join(", ")
-        )));
+        return usage(format!("shadow {:?} not found; the shadows: {}", options.shadow, names.join(", ")));
     };
     let to = wanted(shadow, options.to.as_deref())?;
     let (_, database) = global.open_existing().await?;
@@ -77,7 +73,6 @@ pub(super) async fn run(global: &GlobalOptions, options: PromoteOptions) -> Resu
 }
 
 fn wanted(shadow: &Shadow, to: Option<&str>) -> Result<Mode, CommandFailure> {
-    let usage = |text: String| Err(CommandFailure::Usage(text));
     let to = match to {
         Some(word) => match Mode::parse(word) {
             Some(mode) => mode,

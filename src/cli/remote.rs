@@ -5,6 +5,7 @@ use std::{fs, net::SocketAddr, time::Duration};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use jiff::Timestamp;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Client, Method, Response, Url};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -22,8 +23,6 @@ use umbra_llm::OutboundPolicy;
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Most bytes of a line before its end comes: contents are bounded far below it.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
-/// Most characters of a value in a table.
-const SHOWN_CHARS: usize = 60;
 
 /// Server that a command asks. Its key, if one is needed, is in `UMBRA_API_KEY` or `UMBRA_API_KEY_FILE`.
 #[derive(Debug, Clone, Args)]
@@ -231,13 +230,11 @@ async fn refused(response: Response) -> anyhow::Error {
 
 /// Renders a value for a table: text as it is, other values as JSON, cut at a width.
 pub(super) fn cell(value: &Value) -> String {
-    let text = match value {
-        Value::Null => return "-".to_owned(),
-        Value::String(text) => plain(text),
-        other => plain(&other.to_string()),
-    };
-    let short: String = text.chars().take(SHOWN_CHARS).collect();
-    if short.len() < text.len() { format!("{short}...") } else { short }
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => table::short(text),
+        other => table::short(&other.to_string()),
+    }
 }
 
 /// Renders the distance of a time from now: `3m`, `2h`.
@@ -265,7 +262,7 @@ pub(super) fn first_of<'a>(item: &'a Value, places: &[&str]) -> &'a Value {
 
 /// Returns a path with an escaped name in it.
 pub(super) fn path_with(before: &str, name: &str, after: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_~".contains(&byte);
-    let name = name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") });
-    format!("{before}{}{after}", name.collect::<String>())
+    // Dots are escaped, too: `..` is no name in a path.
+    const ESCAPED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
+    format!("{before}{}{after}", utf8_percent_encode(name, &ESCAPED))
 }

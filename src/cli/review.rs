@@ -10,7 +10,7 @@ use std::{
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
-use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table, usage};
 use crate::{
     app::{App, artifacts},
     flows::{
@@ -70,7 +70,7 @@ pub(super) async fn run(global: &GlobalOptions, options: ReviewOptions) -> Resul
         CommandFailure::Usage("--trigger: write code_written, security_risk, task_complete or error".into())
     })?;
     if options.target.trim().is_empty() || options.target.len() > 256 {
-        return Err(CommandFailure::Usage("--target: 1 to 256 bytes, not blank".into()));
+        return usage("--target: 1 to 256 bytes, not blank");
     }
     let form = options.form.as_deref().map(form_named).transpose()?;
     let fail_on = match options.fail_on.as_deref() {
@@ -81,7 +81,7 @@ pub(super) async fn run(global: &GlobalOptions, options: ReviewOptions) -> Resul
         Some("flag") => Some(Assessment::Flag),
         Some(other) => {
             let known = "checked, inconclusive, suggest and flag";
-            return Err(CommandFailure::Usage(format!("--fail-on: {other:?} is not one of {known}")));
+            return usage(format!("--fail-on: {other:?} is not one of {known}"));
         }
     };
     let text = standard_input()?;

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table, usage};
 use crate::app::{Setup, read_rules};
 use umbra_checks::{MisjudgedExample, Rules, misjudged};
 use umbra_config::Loaded;
@@ -77,17 +77,13 @@ fn list(global: &GlobalOptions, setup: &Setup, check: Option<CheckName>) -> Resu
     rows.sort_by_key(|row| (row.check(), &row.id));
     // A rule may have several rows, one for each sentence that it finds.
     rows.dedup_by_key(|row| &row.id);
-    if global.json {
-        return answer_json(&rows.into_iter().map(as_json).collect::<Vec<_>>());
-    }
     let mut table = table::new(&["check", "rule", "severity", "origin", "finds"]);
-    for row in rows {
+    for row in &rows {
         let severity = if row.enabled == Some(false) { "off" } else { severity(row) };
         let description = row.description.as_deref().unwrap_or_default();
         table.add_row([row.check().as_str(), &row.id, severity, origin(row), description]);
     }
-    answer(&table.to_string());
-    Ok(())
+    global.print(&rows.into_iter().map(as_json).collect::<Vec<_>>(), || table.to_string())
 }
 
 fn explain(global: &GlobalOptions, setup: &Setup, id: &str) -> Result<(), CommandFailure> {
@@ -136,7 +132,7 @@ fn explain(global: &GlobalOptions, setup: &Setup, id: &str) -> Result<(), Comman
 fn test(global: &GlobalOptions, setup: &Setup, files: Vec<PathBuf>) -> Result<(), CommandFailure> {
     let paths = if files.is_empty() { setup.settings.checks.rules.clone() } else { files };
     if paths.is_empty() {
-        return Err(CommandFailure::Usage("name a file of rules: umbra rules test FILE".to_owned()));
+        return usage("name a file of rules: umbra rules test FILE");
     }
     let Loaded { value: read, warnings } = read_rules(&paths)?;
     let rules = Rules::of(&read);

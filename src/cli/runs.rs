@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     CommandFailure, GlobalOptions, answer, answer_json,
     remote::{Server, cell, distance, items, path_with},
-    table,
+    table, usage,
 };
 use crate::flows::audit::runs::{CompareError, Runs, RunsCompared, RunsSummary, compare};
 use umbra_boundary::diff::{RunDifference, RunPlace};
@@ -17,8 +17,6 @@ pub(super) const NOTES: &str = "Exit codes: 0 compared, whatever differs; 1 a ru
 
 /// Most differences in the table.
 const SHOWN: usize = 100;
-/// Most characters of a value in the table.
-const SHOWN_CHARS: usize = 60;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum RunsAction {
@@ -95,9 +93,6 @@ async fn list(
     let limit = limit.map(|limit| limit.to_string());
     let query = vec![("agent", agent), ("in_shadow", in_shadow.then(|| true.to_string())), ("limit", limit)];
     let runs = server.remote(global)?.get("v1/runs", &query).await?;
-    if global.json {
-        return answer_json(&runs);
-    }
     let mut rows = table::new(&["run", "agent", "of", "execution", "started by", "last call"]);
     for item in items(&runs) {
         let of = if item["named"] == true { "its name" } else { "session or process" };
@@ -113,8 +108,7 @@ async fn list(
             format!("{} ago", distance(&item["changed_at"])),
         ]);
     }
-    answer(&rows.to_string());
-    Ok(())
+    global.print(&runs, || rows.to_string())
 }
 
 async fn end(
@@ -123,13 +117,11 @@ async fn end(
 ) -> Result<(), CommandFailure> {
     let said = json!({"agent": agent, "reason": reason});
     let ended = server.remote(global)?.send(Method::POST, &path_with("v1/runs/", &run, "/end"), &said).await?;
-    if global.json {
-        return answer_json(&ended);
-    }
-    for one in ended["ended"].as_array().into_iter().flatten() {
-        answer(&format!("{} of {} has ended", cell(&one["run"]), cell(&one["agent"])));
-    }
-    Ok(())
+    global.print(&ended, || {
+        let ended = ended["ended"].as_array().into_iter().flatten();
+        let line = |one: &Value| format!("{} of {} has ended\n", cell(&one["run"]), cell(&one["agent"]));
+        ended.map(line).collect()
+    })
 }
 
 async fn diff(
@@ -137,9 +129,7 @@ async fn diff(
     RunsDiffOptions { a, b, baseline, fail_on }: RunsDiffOptions,
 ) -> Result<(), CommandFailure> {
     if baseline.as_ref() == Some(&a) {
-        return Err(CommandFailure::Usage(
-            "--baseline: this is the first run itself: give a repetition of that run".to_owned(),
-        ));
+        return usage("--baseline: this is the first run itself: give a repetition of that run");
     }
     let (_, database) = global.open_existing().await?;
     let compared = compare(&database.store, Runs { a, b, baseline }, |_| true).await;
@@ -195,11 +185,9 @@ fn show(RunsCompared { summary, differences }: &RunsCompared) {
 }
 
 fn value(value: Option<&Value>) -> String {
-    let Some(value) = value else { return String::new() };
-    let text = match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    let short: String = table::plain(&text).chars().take(SHOWN_CHARS).collect();
-    if short.len() < text.len() { format!("{short}...") } else { short }
+    match value {
+        None => String::new(),
+        Some(Value::String(text)) => table::short(text),
+        Some(other) => table::short(&other.to_string()),
+    }
 }

@@ -63,6 +63,15 @@ pub fn plain(text: &str) -> String {
     text.chars().map(|c| if is_printable(c) { c } else { ' ' }).collect()
 }
 
+/// Returns plain text of at most 60 characters.
+pub fn short(text: &str) -> String {
+    let text = plain(text);
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}...", text.split_at(end).0),
+        None => text,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{fitted, plain};

@@ -49,7 +49,6 @@ pub struct Observation {
     /// Recommended action.
     pub recommendation: String,
     /// Time of the conclusion.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub timestamp: Option<Timestamp>,
     /// Id of the review; null for a look.
     #[schema(value_type = Option<String>)]

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use super::{
     Limits,
     fault::{At, RequestFault, RequestFaults, code},
-    native::{Fields, bounded, key, label, name, text, wrong_type},
-    strict,
+    native::{Fields, bounded, flag, key, label, listed, name, whole, word, wrong_type},
+    request::read,
     tree::Tree,
 };
 use umbra_domain::{
@@ -46,13 +46,10 @@ struct DescribedTool {
 
 /// Reads the body of `POST /v1/decide`.
 pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<RequestFault>> {
-    let mut faults = RequestFaults::default();
     // The body is bounded already, and the boundary bounds the arguments by a decision in the audit.
     let limits = &Limits { event_bytes: body.len(), ..*limits };
-    let tree = strict::text(body, &mut faults).and_then(|text| strict::within(text, limits, At::Root, &mut faults));
-    let read = tree.and_then(|tree| {
-        let mut fields = Fields::open(tree, At::Root, &mut faults)?;
-        let deadline_ms = fields.optional("deadline_ms", milliseconds);
+    read(body, limits, |fields| {
+        let deadline_ms = fields.optional("deadline_ms", whole(1, MOST_MS));
         let traceparent = fields.optional("traceparent", label);
         let digest_input = fields.canonical(body.len());
         let call_id = fields.required("call_id", "the call's id, chosen by the caller", key);
@@ -67,10 +64,7 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Req
         let modes = fields.optional("modes", |tree, at, faults| names(tree, MODES, at, faults));
         let tool = fields.required("tool", r#"the called tool, such as {"server": "stripe", "name": "refund"}"#, tool);
         let arguments = fields.optional("arguments", members);
-        let declared_effect = fields.optional("declared_effect", |tree, at, faults| {
-            let word = text(tree, at, faults)?;
-            Effect::parse(&word).or_else(|| faults.refuse(at, code::FORMAT, "must be one of read, write, destructive"))
-        });
+        let declared_effect = fields.optional("declared_effect", word(Effect::parse, "read, write, destructive"));
         let stub_override = fields.optional("stub_override", any);
         let stub_fallback = fields.optional("stub_fallback", fallback);
         let uninterceptable = fields.optional("uninterceptable", |tree, at, faults| names(tree, PATHS, at, faults));
@@ -85,7 +79,6 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Req
                 "is the same as `run`: leave parent_run out, or name the run that started this run",
             );
         }
-        fields.refuse_rest_of_request();
         let DescribedTool { name, annotations, description, input_schema, output_schema } = tool?;
         let call = Call {
             call_id: call_id?,
@@ -115,8 +108,7 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Req
             flagged: None,
         };
         Some(CallRequest { call, digest_input })
-    });
-    faults.unless_any(read)
+    })
 }
 
 /// Reads `{"result": ...}`, null included.
@@ -130,22 +122,14 @@ fn fallback(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Va
 
 /// Reads the body of `POST /v1/calls/{call_id}/outcome`.
 pub fn outcome_request(body: &[u8], limits: &Limits) -> Result<CallOutcome, Vec<RequestFault>> {
-    let mut faults = RequestFaults::default();
-    let tree = strict::text(body, &mut faults).and_then(|text| strict::within(text, limits, At::Root, &mut faults));
-    let read = tree.and_then(|tree| {
-        let mut fields = Fields::open(tree, At::Root, &mut faults)?;
+    read(body, limits, |fields| {
         let agent = fields.required("agent", "the calling agent's name", name);
-        let status = fields.required("status", "ok or error", |tree, at, faults| {
-            let word = text(tree, at, faults)?;
-            OutcomeStatus::parse(&word).or_else(|| faults.refuse(at, code::FORMAT, "must be one of ok, error"))
-        });
+        let status = fields.required("status", "ok or error", word(OutcomeStatus::parse, "ok, error"));
         let result = fields.optional("result", any);
         let error = fields.optional("error", |tree, at, faults| bounded(tree, ERROR_BYTES, at, faults));
-        let duration_ms = fields.optional("duration_ms", |tree, at, faults| whole(tree, u64::MAX, at, faults));
-        fields.refuse_rest_of_request();
+        let duration_ms = fields.optional("duration_ms", whole(0, u64::MAX));
         Some(CallOutcome { agent: agent?, status: status?, result, error, duration_ms })
-    });
-    faults.unless_any(read)
+    })
 }
 
 fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<DescribedTool> {
@@ -210,31 +194,5 @@ pub(super) fn any(tree: Tree<'_>, _: At<'_>, _: &mut RequestFaults) -> Option<Va
 }
 
 pub(super) fn names(tree: Tree<'_>, most: usize, at: At<'_>, faults: &mut RequestFaults) -> Option<Vec<String>> {
-    let Tree::Array(items) = tree else { return wrong_type("a list of names", &tree, at, faults) };
-    if items.len() > most {
-        return faults.refuse(at, code::RANGE, format!("may have {most} entries, has {}", items.len()));
-    }
-    let read: Vec<Option<String>> =
-        items.into_iter().enumerate().map(|(index, item)| name(item, At::Index(&at, index), faults)).collect();
-    read.into_iter().collect()
-}
-
-fn flag(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<bool> {
-    match tree {
-        Tree::Bool(flag) => Some(flag),
-        other => wrong_type("true or false", &other, at, faults),
-    }
-}
-
-pub(super) fn milliseconds(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<u64> {
-    let ms = whole(tree, MOST_MS, at, faults)?;
-    if ms == 0 { faults.refuse(at, code::RANGE, "must be at least 1") } else { Some(ms) }
-}
-
-fn whole(tree: Tree<'_>, most: u64, at: At<'_>, faults: &mut RequestFaults) -> Option<u64> {
-    match tree {
-        Tree::Number(number) if number.as_u64().is_some_and(|value| value <= most) => number.as_u64(),
-        Tree::Number(_) => faults.refuse(at, code::RANGE, format!("must be a whole number up to {most}")),
-        other => wrong_type("a whole number", &other, at, faults),
-    }
+    listed(tree, "a list of names", most, at, faults, name)
 }

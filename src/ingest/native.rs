@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::{
     Digest, Incoming,
@@ -48,7 +48,7 @@ pub(super) fn read(
         task_id: fields.optional("task_id", label),
         session_id: fields.optional("session_id", label),
         triggers: fields.optional("triggers", triggers).unwrap_or_default(),
-        task: fields.optional("task", text).map(Cow::into_owned),
+        task: fields.optional("task", any_text),
         task_type: fields.optional("task_type", label),
         input: fields.optional("input", text_or_json),
         output: fields.optional("output", text_or_json),
@@ -230,17 +230,28 @@ fn object<'t>(tree: Tree<'t>, at: At<'_>, faults: &mut RequestFaults) -> Option<
     }
 }
 
-fn usd(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<NanoUsd> {
-    let number = match tree {
-        Tree::Number(number) => Some(number),
+/// Reads a number that fits; an integer beyond 64 bits never does.
+fn number<T>(
+    tree: Tree<'_>,
+    expected: &str,
+    at: At<'_>,
+    faults: &mut RequestFaults,
+    fits: impl FnOnce(&Number) -> Option<T>,
+    range: impl FnOnce() -> String,
+) -> Option<T> {
+    let fitting = match tree {
+        Tree::Number(number) => fits(&number),
         Tree::LongInteger(_) => None,
-        other => return wrong_type("dollars as a number without quotes, such as 0.012", &other, at, faults),
+        other => return wrong_type(expected, &other, at, faults),
     };
-    let usd = number
-        .and_then(|number| number.as_f64())
-        .filter(|usd| (0.0..=MOST_USD).contains(usd))
-        .and_then(NanoUsd::from_usd);
-    usd.or_else(|| faults.refuse(at, code::RANGE, "must be from 0 to 1000000 dollars"))
+    fitting.or_else(|| faults.refuse(at, code::RANGE, range()))
+}
+
+fn usd(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<NanoUsd> {
+    let expected = "dollars as a number without quotes, such as 0.012";
+    let fits =
+        |number: &Number| number.as_f64().filter(|usd| (0.0..=MOST_USD).contains(usd)).and_then(NanoUsd::from_usd);
+    number(tree, expected, at, faults, fits, || "must be from 0 to 1000000 dollars".to_owned())
 }
 
 /// Returns the reader of a whole number within bounds.
@@ -249,16 +260,11 @@ pub(super) fn whole<T: TryFrom<u64>>(
     most: u64,
 ) -> impl Fn(Tree<'_>, At<'_>, &mut RequestFaults) -> Option<T> {
     move |tree, at, faults| {
-        let number = match tree {
-            Tree::Number(number) => Some(number),
-            Tree::LongInteger(_) => None,
-            other => return wrong_type("a whole number without quotes", &other, at, faults),
+        let fits = |number: &Number| {
+            number.as_u64().filter(|number| (least..=most).contains(number)).and_then(|n| T::try_from(n).ok())
         };
-        let number = number
-            .and_then(|number| number.as_u64())
-            .filter(|number| (least..=most).contains(number))
-            .and_then(|n| T::try_from(n).ok());
-        number.or_else(|| faults.refuse(at, code::RANGE, format!("must be a whole number from {least} to {most}")))
+        let range = || format!("must be a whole number from {least} to {most}");
+        number(tree, "a whole number without quotes", at, faults, fits, range)
     }
 }
 
@@ -287,30 +293,58 @@ fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<ToolCa
 
 /// Reads an exit code: of Unix, or of Windows with or without its sign.
 fn exit_code(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<i64> {
-    let number = match tree {
-        Tree::Number(number) => Some(number),
-        Tree::LongInteger(_) => None,
-        other => return wrong_type("a whole number without quotes", &other, at, faults),
-    };
-    let code = number.and_then(|number| number.as_i64()).filter(|code| EXIT_CODES.contains(code));
-    code.or_else(|| {
-        let (least, most) = EXIT_CODES.into_inner();
-        faults.refuse(at, code::RANGE, format!("must be a whole number from {least} to {most}"))
-    })
+    let fits = |number: &Number| number.as_i64().filter(|code| EXIT_CODES.contains(code));
+    let range = || format!("must be a whole number from {} to {}", EXIT_CODES.start(), EXIT_CODES.end());
+    number(tree, "a whole number without quotes", at, faults, fits, range)
+}
+
+/// Reads a list of at most so many entries; `expected` describes it where the value is none.
+pub(super) fn listed<'t, T>(
+    tree: Tree<'t>,
+    expected: &str,
+    most: usize,
+    at: At<'_>,
+    faults: &mut RequestFaults,
+    item: impl Fn(Tree<'t>, At<'_>, &mut RequestFaults) -> Option<T>,
+) -> Option<Vec<T>> {
+    let Tree::Array(items) = tree else { return wrong_type(expected, &tree, at, faults) };
+    if items.len() > most {
+        return faults.refuse(at, code::RANGE, format!("may have {most} entries, has {}", items.len()));
+    }
+    let read: Vec<Option<T>> =
+        items.into_iter().enumerate().map(|(index, tree)| item(tree, At::Index(&at, index), faults)).collect();
+    read.into_iter().collect()
+}
+
+/// Returns the reader of one of the words that `known` lists.
+pub(super) fn word<T>(
+    parse: impl Fn(&str) -> Option<T>,
+    known: &'static str,
+) -> impl Fn(Tree<'_>, At<'_>, &mut RequestFaults) -> Option<T> {
+    move |tree, at, faults| {
+        let word = text(tree, at, faults)?;
+        parse(&word).or_else(|| faults.refuse(at, code::FORMAT, format!("must be one of {known}")))
+    }
+}
+
+/// Reads true or false.
+pub(super) fn flag(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<bool> {
+    match tree {
+        Tree::Bool(flag) => Some(flag),
+        other => wrong_type("true or false", &other, at, faults),
+    }
+}
+
+/// Reads any text.
+pub(super) fn any_text(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<String> {
+    text(tree, at, faults).map(Cow::into_owned)
 }
 
 fn triggers(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Vec<Trigger>> {
-    let Tree::Array(words) = tree else {
-        return wrong_type(r#"a list such as ["task_complete"]"#, &tree, at, faults);
-    };
-    if words.len() > TRIGGERS {
-        return faults.refuse(at, code::RANGE, format!("may have {TRIGGERS} entries, has {}", words.len()));
-    }
-    let mut triggers = Vec::with_capacity(words.len());
-    for (index, word) in words.into_iter().enumerate() {
-        if let Some(trigger) = trigger(word, At::Index(&at, index), faults)
-            && !triggers.contains(&trigger)
-        {
+    let named = listed(tree, r#"a list such as ["task_complete"]"#, TRIGGERS, at, faults, trigger)?;
+    let mut triggers = Vec::with_capacity(named.len());
+    for trigger in named {
+        if !triggers.contains(&trigger) {
             triggers.push(trigger);
         }
     }

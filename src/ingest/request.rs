@@ -1,14 +1,12 @@
 //! Reads requests by people and programs from JSON bodies of their own shape, by the same rules as events. All faults
 //! are reported at once, with their pointers.
 
-use std::borrow::Cow;
-
 use utoipa::ToSchema;
 
 use super::{
     Limits,
     fault::{At, RequestFault, RequestFaults, code},
-    native::{Fields, bounded, name, not_blank, text, trigger, wrong_type},
+    native::{Fields, any_text, bounded, listed, name, not_blank, trigger, word},
     strict,
     tree::Tree,
 };
@@ -62,12 +60,10 @@ pub fn review_request(body: &[u8], limits: &Limits) -> Result<ReviewRequest, Vec
     read(body, limits, |fields| {
         let target = fields.required("target", "the agent that made the output", name);
         let trigger = fields.required("trigger", "the trigger of the review, such as task_complete", trigger);
-        let owned =
-            |tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults| text(tree, at, faults).map(Cow::into_owned);
         let shadow = fields.optional("shadow", name);
-        let task = fields.optional("task", owned);
-        let output = fields.required("output", "the text to review", owned);
-        let context = fields.optional("context", owned);
+        let task = fields.optional("task", any_text);
+        let output = fields.required("output", "the text to review", any_text);
+        let context = fields.optional("context", any_text);
         Some(ReviewRequest { target: target?, trigger: trigger?, shadow, task, output: output?, context })
     })
 }
@@ -109,39 +105,26 @@ pub(super) fn read<T>(
 }
 
 fn scopes(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Vec<Scope>> {
-    let Tree::Array(words) = tree else {
-        return wrong_type(r#"a list such as ["ingest"]"#, &tree, at, faults);
-    };
-    if words.is_empty() {
-        return faults.refuse(at, code::RANGE, "must have at least one of ingest, read, decide, declare, admin");
+    const KNOWN: &str = "ingest, read, decide, declare, admin";
+    let scopes = listed(tree, r#"a list such as ["ingest"]"#, usize::MAX, at, faults, word(Scope::parse, KNOWN))?;
+    if scopes.is_empty() {
+        return faults.refuse(at, code::RANGE, format!("must have at least one of {KNOWN}"));
     }
-    let scope = |(index, word)| {
-        let at = At::Index(&at, index);
-        let word = text(word, at, faults)?;
-        Scope::parse(&word)
-            .or_else(|| faults.refuse(at, code::FORMAT, "must be one of ingest, read, decide, declare, admin"))
-    };
-    let read: Vec<Option<Scope>> = words.into_iter().enumerate().map(scope).collect();
-    read.into_iter().collect()
+    Some(scopes)
 }
 
 fn agents(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Vec<String>> {
-    let Tree::Array(globs) = tree else {
-        return wrong_type(r#"a list such as ["writer-*"]"#, &tree, at, faults);
-    };
-    if !(1..=KEY_AGENTS).contains(&globs.len()) {
-        return faults.refuse(at, code::RANGE, format!("must have 1 to {KEY_AGENTS} entries, has {}", globs.len()));
-    }
-    let glob = |(index, tree)| {
-        let at = At::Index(&at, index);
+    let glob = |tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults| {
         let glob = name(tree, at, faults)?;
         if AgentGlobs::compile(std::slice::from_ref(&glob)).is_err() {
             return faults.refuse(at, code::FORMAT, "must be a glob such as writer-*, *-agent, {a,b} or [ab]?");
         }
         Some(glob)
     };
-    let read: Vec<Option<String>> = globs.into_iter().enumerate().map(glob).collect();
-    let globs: Vec<String> = read.into_iter().collect::<Option<_>>()?;
+    let globs = listed(tree, r#"a list such as ["writer-*"]"#, KEY_AGENTS, at, faults, glob)?;
+    if globs.is_empty() {
+        return faults.refuse(at, code::RANGE, format!("must have 1 to {KEY_AGENTS} entries, has 0"));
+    }
     if AgentGlobs::compile(&globs).is_err() {
         return faults.refuse(at, code::FORMAT, "these globs are too large together: write fewer or shorter globs");
     }

@@ -11,7 +11,7 @@ use super::{
     Limits,
     call::{annotations, any, members, names},
     fault::{At, RequestFault, RequestFaults, code},
-    native::{Fields, label, name, text, whole, wrong_type},
+    native::{Fields, any_text, flag, label, listed, name, text, whole, word, wrong_type},
     request::read,
     tree::{Members, Tree},
 };
@@ -31,6 +31,8 @@ const DESCRIPTION_BYTES: usize = 32 * 1024;
 const MOST_MS: u64 = 600_000;
 /// Default role of a message.
 const SPEAKS: &str = "assistant";
+/// Roles of messages.
+const ROLES: &str = "user, assistant, tool, system";
 /// Most ranked tools in one answer.
 const MOST_RANKED: u64 = 100;
 /// Most tools that are always included in an answer.
@@ -274,7 +276,7 @@ pub struct SelectRequest {
 pub fn attach_request(body: &[u8], limits: &Limits) -> Result<AttachRequest, Vec<RequestFault>> {
     read(body, limits, |fields| {
         let agent = fields.required("agent", "the session's agent", name);
-        let task = fields.optional("task", words);
+        let task = fields.optional("task", any_text);
         let task_id = fields.optional("task_id", label);
         let (route, modes) = situation(fields);
         let objectives = fields.optional("objectives", objectives);
@@ -303,7 +305,7 @@ pub fn attach_request(body: &[u8], limits: &Limits) -> Result<AttachRequest, Vec
 pub fn turn_request(body: &[u8], limits: &Limits) -> Result<TurnRequest, Vec<RequestFault>> {
     read(body, limits, |fields| {
         let (route, modes) = situation(fields);
-        let intent = fields.optional("intent", words);
+        let intent = fields.optional("intent", any_text);
         let planned_calls = fields.optional("planned_calls", calls).unwrap_or_default();
         let limit = fields.optional("limit", whole(0, MOST_RANKED));
         let deadline_ms = fields.optional("deadline_ms", waits);
@@ -315,8 +317,8 @@ pub fn turn_request(body: &[u8], limits: &Limits) -> Result<TurnRequest, Vec<Req
 /// Reads the body of `POST /v1/sessions/{id}/messages`.
 pub fn message_request(body: &[u8], limits: &Limits) -> Result<MessageRequest, Vec<RequestFault>> {
     read(body, limits, |fields| {
-        let role = fields.required("role", "the speaker: user, assistant, tool or system", role);
-        let content = fields.optional("content", words);
+        let role = fields.required("role", "the speaker: user, assistant, tool or system", word(role, ROLES));
+        let content = fields.optional("content", any_text);
         let (route, modes) = situation(fields);
         let tool_calls = fields.optional("tool_calls", calls).unwrap_or_default();
         let results = fields.optional("results", results).unwrap_or_default();
@@ -354,7 +356,7 @@ pub fn guard_request(body: &[u8], limits: &Limits) -> Result<GuardRequest, Vec<R
 /// Reads the body of `POST /v1/tools/select`.
 pub fn select_request(body: &[u8], limits: &Limits) -> Result<SelectRequest, Vec<RequestFault>> {
     read(body, limits, |fields| {
-        let query = fields.optional("query", words);
+        let query = fields.optional("query", any_text);
         let session = fields.optional("session", session);
         let agent = fields.optional("agent", name);
         let (route, modes) = situation(fields);
@@ -381,17 +383,8 @@ fn situation(fields: &mut Fields<'_>) -> (Option<String>, Option<Vec<String>>) {
     (route, modes)
 }
 
-/// Reads any text.
-fn words(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<String> {
-    text(tree, at, faults).map(std::borrow::Cow::into_owned)
-}
-
-fn role(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<String> {
-    let word = text(tree, at, faults)?;
-    if !["user", "assistant", "tool", "system"].contains(&&*word) {
-        return faults.refuse(at, code::FORMAT, "must be one of user, assistant, tool, system");
-    }
-    Some(word.into_owned())
+fn role(word: &str) -> Option<String> {
+    ROLES.split(", ").any(|role| role == word).then(|| word.to_owned())
 }
 
 fn session(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<SessionId> {
@@ -402,37 +395,21 @@ fn session(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Ses
 /// Reads a message: a text by the agent, or a text with its role.
 fn message(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<(String, String)> {
     if let Tree::Text(_) = tree {
-        return Some((SPEAKS.to_owned(), words(tree, at, faults)?));
+        return Some((SPEAKS.to_owned(), any_text(tree, at, faults)?));
     }
     let mut fields = Fields::open(tree, at, faults)?;
-    let who = fields.optional("role", role);
-    let content = fields.required("content", "the message's text", words);
+    let who = fields.optional("role", word(role, ROLES));
+    let content = fields.required("content", "the message's text", any_text);
     fields.refuse_rest_of_request();
     Some((who.unwrap_or_else(|| SPEAKS.to_owned()), content?))
 }
 
-fn listed<T>(
-    tree: Tree<'_>,
-    most: usize,
-    at: At<'_>,
-    faults: &mut RequestFaults,
-    item: impl Fn(Tree<'_>, At<'_>, &mut RequestFaults) -> Option<T>,
-) -> Option<Vec<T>> {
-    let Tree::Array(items) = tree else { return wrong_type("a list", &tree, at, faults) };
-    if items.len() > most {
-        return faults.refuse(at, code::RANGE, format!("may have {most} entries, has {}", items.len()));
-    }
-    let read: Vec<Option<T>> =
-        items.into_iter().enumerate().map(|(index, tree)| item(tree, At::Index(&at, index), faults)).collect();
-    read.into_iter().collect()
-}
-
 fn always(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Vec<ToolName>> {
-    listed(tree, ALWAYS, at, faults, tool)
+    listed(tree, "a list", ALWAYS, at, faults, tool)
 }
 
 fn calls(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Vec<NamedCall>> {
-    listed(tree, CALLS, at, faults, call)
+    listed(tree, "a list", CALLS, at, faults, call)
 }
 
 fn call(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<NamedCall> {
@@ -446,13 +423,10 @@ fn call(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<NamedC
 }
 
 fn results(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Vec<SaidResult>> {
-    listed(tree, CALLS, at, faults, |tree, at, faults| {
+    listed(tree, "a list", CALLS, at, faults, |tree, at, faults| {
         let mut fields = Fields::open(tree, at, faults)?;
         let tool = fields.required("tool", "the called tool's name", tool);
-        let ok = fields.optional("ok", |tree, at, faults| match tree {
-            Tree::Bool(flag) => Some(flag),
-            other => wrong_type("true or false", &other, at, faults),
-        });
+        let ok = fields.optional("ok", flag);
         let content = fields.optional("content", any);
         fields.refuse_rest_of_request();
         let content = match content.unwrap_or_default() {
@@ -478,7 +452,8 @@ fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<ToolNa
 }
 
 fn objectives(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Vec<Objective>> {
-    let found = listed(tree, Objective::ALL.len() * 4, at, faults, |tree, at, faults| {
+    let most = Objective::ALL.len() * 4;
+    let found = listed(tree, "a list", most, at, faults, |tree, at, faults| {
         let word = text(tree, at, faults)?;
         Objective::parse(&word).or_else(|| {
             let known = Objective::ALL.map(Objective::as_str).join(", ");
@@ -490,15 +465,15 @@ fn objectives(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<
 
 /// Reads definitions as in `tools/list` of the Model Context Protocol; unknown members are ignored.
 fn tools(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Vec<ToolDefinition>> {
-    let read = listed(tree, TOOLS, at, faults, |tree, at, faults| {
+    let read = listed(tree, "a list", TOOLS, at, faults, |tree, at, faults| {
         let Tree::Object(mut members) = tree else {
             return wrong_type(r#"a tool, such as {"name": "search", "description": "…"}"#, &tree, at, faults);
         };
         // A tool without a usable name is left out of lists later: a fault of one server does not refuse the session.
-        let server = of_tool(&mut members, "server", at, faults, words);
-        let own = of_tool(&mut members, "name", at, faults, words).unwrap_or_default();
+        let server = of_tool(&mut members, "server", at, faults, any_text);
+        let own = of_tool(&mut members, "name", at, faults, any_text).unwrap_or_default();
         let description = of_tool(&mut members, "description", at, faults, |tree, at, faults| {
-            let mut text = words(tree, at, faults)?;
+            let mut text = any_text(tree, at, faults)?;
             text.truncate(text.floor_char_boundary(DESCRIPTION_BYTES));
             Some(text)
         });
@@ -548,16 +523,9 @@ fn documents(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<B
         let document = match tree {
             Tree::Text(text) => Some(DocumentText { format: None, text: text.into_owned() }),
             Tree::Object(_) => Fields::open(tree, here, faults).and_then(|mut fields| {
-                let format = fields.optional("format", |tree, at, faults| {
-                    let word = text(tree, at, faults)?;
-                    let known = ["markdown", "yaml"].contains(&&*word);
-                    if known {
-                        Some(word.into_owned())
-                    } else {
-                        faults.refuse(at, code::FORMAT, "must be markdown or yaml")
-                    }
-                });
-                let text = fields.required("text", "the document's text", words);
+                let known = |word: &str| ["markdown", "yaml"].contains(&word).then(|| word.to_owned());
+                let format = fields.optional("format", word(known, "markdown, yaml"));
+                let text = fields.required("text", "the document's text", any_text);
                 fields.refuse_rest_of_request();
                 Some(DocumentText { format, text: text? })
             }),

@@ -52,13 +52,13 @@ impl McpGateway {
     ) -> Result<CallToolResponse, UpstreamError> {
         let _underway = self.underway.token();
         let call = self.call_of(caller, upstream, entry, &params, context);
-        let ruling = match entry.doubt.filter(|_| self.settings().withhold_suspicious) {
+        let ruling = match entry.doubt.filter(|_| self.settings.withhold_suspicious) {
             Some(doubt) => {
-                let (doubt, profile) = (doubt.as_str(), self.profile());
+                let (doubt, profile) = (doubt.as_str(), &self.profile);
                 let help = "review its description, then accept the tool: umbra mcp --profile";
                 CallRuling::block("withheld", format!("{doubt}; {help} {profile} --accept"))
             }
-            None => self.guard().decide(call.clone()).await,
+            None => self.guard.decide(call.clone()).await,
         };
         match &ruling.course {
             CallHandling::Stub { contract, result, fault } => {
@@ -99,7 +99,7 @@ impl McpGateway {
             Ok(_) => Err(UpstreamError::Odd(std::sync::Arc::clone(&upstream.server))),
             Err(error) => Err(error),
         };
-        let max = self.settings().max_result_bytes;
+        let max = self.settings.max_result_bytes;
         let answer = answer.and_then(|answer| match answer {
             CallToolResponse::Complete(result) if encoded_len(&result) > max => {
                 Err(UpstreamError::TooLarge { server: std::sync::Arc::clone(&upstream.server), bytes: max })
@@ -128,7 +128,7 @@ impl McpGateway {
             error: came.error.clone(),
             duration_ms,
         };
-        self.guard().report(call.call_id.clone(), outcome);
+        self.guard.report(call.call_id.clone(), outcome);
         self.observe(call, ruling, &came, duration_ms);
         match answer {
             Ok(CallToolResponse::Complete(mut result)) => {
@@ -163,7 +163,7 @@ impl McpGateway {
         params.arguments = request.params.as_ref().and_then(Value::as_object).cloned();
         let mut call = self.call_of(caller, upstream, &entry, &params, context);
         call.input_schema = None;
-        let ruling = self.guard().decide(call.clone()).await;
+        let ruling = self.guard.decide(call.clone()).await;
         let answer = if matches!(ruling.course, CallHandling::Run { .. }) {
             request.extensions = Extensions::default();
             let answer = upstream.ask(ClientRequest::CustomRequest(request), UpstreamRequestContext::of(context)).await;
@@ -187,7 +187,7 @@ impl McpGateway {
                 error: error.clone(),
                 duration_ms: None,
             };
-            self.guard().report(call.call_id.clone(), outcome);
+            self.guard.report(call.call_id.clone(), outcome);
         }
         self.observe(&call, &ruling, &CallResult { status, result: None, text: String::new(), error }, None);
         value
@@ -203,7 +203,7 @@ impl McpGateway {
     ) -> Call {
         let meta = &context.meta.0.0;
         let given = meta.get(CALL_ID).and_then(Value::as_str).filter(|id| (1..=ID_BYTES).contains(&id.len()));
-        let call_id = given.map_or_else(|| format!("mcp_{}", self.guard().new_id().simple()), ToOwned::to_owned);
+        let call_id = given.map_or_else(|| format!("mcp_{}", self.guard.new_id().simple()), ToOwned::to_owned);
         let schema = |schema: &std::sync::Arc<Map<String, Value>>| Value::Object(schema.as_ref().clone());
         Call {
             call_id: call_id.replace('\0', ""),
@@ -234,7 +234,7 @@ impl McpGateway {
             "call_id": call.call_id,
             "decision_id": ruling.decision_id,
             "decision": ruling.course.as_str(),
-            "mcp": {"profile": self.profile()},
+            "mcp": {"profile": self.profile},
         });
         let ran = matches!(ruling.course, CallHandling::Run { .. });
         let word = if ran { came.status.as_str() } else { ruling.course.as_str() };
@@ -256,7 +256,7 @@ impl McpGateway {
             metadata: if let Value::Object(members) = said { members } else { Map::new() },
             ..Event::default()
         };
-        self.guard().observe(event);
+        self.guard.observe(event);
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) struct Offer {
 }
 
 /// Result of [`McpGateway::accept`] for one server.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize)]
 pub struct PinResult {
     /// Name of the server.
     pub server: String,
@@ -65,10 +65,10 @@ impl McpGateway {
     async fn look_again(&self, stall: &UpstreamSlot, asking: UpstreamRequestContext<'_>) -> Result<(), UpstreamError> {
         let seen = Instant::now();
         let tools = self.tools_of(stall, asking).await?;
-        let place = PinScope { profile: self.profile(), server: &stall.upstream.server };
-        let doubts = match pins::judge(self.guard(), &place, &tools).await {
+        let place = PinScope { profile: &self.profile, server: &stall.upstream.server };
+        let doubts = match pins::judge(&self.guard, &place, &tools).await {
             // Without a comparison with the pins, no tool is shown.
-            Err(_) if self.settings().withhold_suspicious => {
+            Err(_) if self.settings.withhold_suspicious => {
                 return Err(UpstreamError::Unpinned(Arc::clone(&stall.upstream.server)));
             }
             Ok(doubts) | Err(doubts) => doubts,
@@ -113,11 +113,11 @@ impl McpGateway {
         let (meta, never) = (RequestMetaObject::default(), CancellationToken::new());
         let asking = UpstreamRequestContext { meta: &meta, client: None, cancelled: &never };
         let mut accepted = Vec::new();
-        for stall in self.stalls() {
+        for stall in &self.stalls {
             let tools =
                 self.tools_of(stall, asking).await.map_err(|error| McpGatewayError::Server(error.to_string()))?;
-            let place = PinScope { profile: self.profile(), server: &stall.upstream.server };
-            let pinned = pins::accept(self.guard(), &place, &tools).await?;
+            let place = PinScope { profile: &self.profile, server: &stall.upstream.server };
+            let pinned = pins::accept(&self.guard, &place, &tools).await?;
             accepted.push(PinResult { server: stall.upstream.server.to_string(), tools: tools.len(), pinned });
         }
         Ok(accepted)

@@ -78,14 +78,14 @@ pub struct McpCaller {
 
 /// Servers of a profile, presented as one.
 pub struct McpGateway {
-    profile: String,
+    pub(super) profile: String,
     /// Agent that calls where the client does not name one.
     pub(super) agent: String,
-    settings: Mcp,
+    pub(super) settings: Mcp,
     /// Limits of the list of tools, if the profile has any.
     pub(super) selection: Option<SelectionLimits>,
-    stalls: Vec<UpstreamSlot>,
-    guard: CallGuard,
+    pub(super) stalls: Vec<UpstreamSlot>,
+    pub(super) guard: CallGuard,
     news: broadcast::Sender<ServerNotice>,
     /// Calls that are under way.
     pub(super) underway: TaskTracker,
@@ -142,25 +142,9 @@ impl McpGateway {
         })
     }
 
-    pub(super) fn profile(&self) -> &str {
-        &self.profile
-    }
-
     /// True if it was made by these settings, the profiles aside.
     pub(super) fn is_under(&self, settings: &Mcp) -> bool {
         self.settings == alone(settings)
-    }
-
-    pub(super) fn settings(&self) -> &Mcp {
-        &self.settings
-    }
-
-    pub(super) fn guard(&self) -> &CallGuard {
-        &self.guard
-    }
-
-    pub(super) fn stalls(&self) -> &[UpstreamSlot] {
-        &self.stalls
     }
 
     pub(super) fn subscribe_news(&self) -> broadcast::Receiver<ServerNotice> {
@@ -230,11 +214,8 @@ impl McpGateway {
                 });
             }
         }
-        let mut us = Implementation::from_build_env();
-        "umbra".clone_into(&mut us.name);
-        env!("CARGO_PKG_VERSION").clone_into(&mut us.version);
-        let mut info = ServerConfig::new(all);
-        info.server_info = us;
+        let us = Implementation::new("umbra", env!("CARGO_PKG_VERSION"));
+        let mut info = ServerConfig::new(all).with_server_info(us);
         info.instructions = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
         info
     }

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use regex::bytes::Regex;
 use rmcp::model::{NumberOrString, RequestId};
 use serde::de::DeserializeOwned;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
 /// Bytes at each end of a line in which its id is searched.
 const ENDS: usize = 512;
@@ -50,8 +51,26 @@ impl LineReader {
         Self { kept: Vec::new(), tail: Vec::new(), over: false, max }
     }
 
+    /// Reads up to the end of a line; `None` once the input is at its end or broken. Every byte that was read is in `self`
+    /// before the next await, so a read that is given up in a `select!` loses nothing.
+    pub(super) async fn read<M: DeserializeOwned>(
+        &mut self,
+        input: &mut (impl AsyncBufRead + Unpin),
+    ) -> Option<LineContent<M>> {
+        loop {
+            let part = input.fill_buf().await.ok().filter(|part| !part.is_empty())?;
+            let end = memchr::memchr(b'\n', part);
+            let taken = end.map_or(part.len(), |end| end + 1);
+            self.push(&part[..taken]);
+            input.consume(taken);
+            if end.is_some() {
+                return Some(self.take());
+            }
+        }
+    }
+
     /// Adds bytes that have arrived.
-    pub(super) fn push(&mut self, part: &[u8]) {
+    fn push(&mut self, part: &[u8]) {
         if !self.over && self.kept.len() + part.len() <= self.max {
             self.kept.extend_from_slice(part);
             return;
@@ -69,7 +88,7 @@ impl LineReader {
     }
 
     /// Returns the content of the complete line, and begins the next one.
-    pub(super) fn take<M: DeserializeOwned>(&mut self) -> LineContent<M> {
+    fn take<M: DeserializeOwned>(&mut self) -> LineContent<M> {
         let (kept, tail) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.tail));
         if std::mem::take(&mut self.over) {
             return LineContent::TooLong(about(&kept, &tail));

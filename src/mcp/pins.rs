@@ -2,7 +2,7 @@
 //! admitted, or write orders to the model into it: both are reported once, as an event of their own, which shadows
 //! review like any other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use rmcp::model::Tool;
 use serde_json::{Value, json};
@@ -65,23 +65,12 @@ fn words(tool: &Tool) -> String {
     words.trim().to_owned()
 }
 
-/// Sorts the keys of all objects: a server's order of keys has no meaning.
-fn sorted(value: Value) -> Value {
-    match value {
-        Value::Object(members) => {
-            let members: BTreeMap<String, Value> =
-                members.into_iter().map(|(key, value)| (key, sorted(value))).collect();
-            Value::Object(members.into_iter().collect())
-        }
-        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
-        other => other,
-    }
-}
-
 /// Returns the hash and text to pin: of all that a model or the boundary goes by.
 fn seen(tool: &Tool) -> ReportedTool {
-    let definition = json!([tool.title, tool.description, tool.input_schema, tool.output_schema, tool.annotations]);
-    let hash = blake3::hash(sorted(definition).to_string().as_bytes()).as_bytes().to_vec();
+    let mut definition = json!([tool.title, tool.description, tool.input_schema, tool.output_schema, tool.annotations]);
+    // A server's order of keys has no meaning.
+    definition.sort_all_objects();
+    let hash = blake3::hash(definition.to_string().as_bytes()).as_bytes().to_vec();
     let description = umbra_checks::redact(&words(tool)).as_str().replace('\0', "");
     ReportedTool { tool: tool.name.to_string(), hash, description }
 }
@@ -169,7 +158,7 @@ fn report(place: &PinScope<'_>, seen: &ReportedTool, was: Option<&PinnedTool>, o
     }
     text.push_str(&seen.description);
     let what = if was.is_some() { "changed since it was pinned" } else { "was seen for the first time" };
-    let metadata = json!({"mcp": {
+    let mcp = json!({
         "profile": place.profile,
         "server": place.server,
         "tool": seen.tool,
@@ -177,17 +166,14 @@ fn report(place: &PinScope<'_>, seen: &ReportedTool, was: Option<&PinnedTool>, o
         "gives_orders": orders,
         "hash": hex::encode(&seen.hash),
         "pinned_hash": was.map(|was| hex::encode(&was.hash)),
-    }});
+    });
     Event {
         // Each tool is an agent of its own: reviews of one agent are spaced out, and a server may poison many at once.
         agent: format!("mcp:{}.{}", place.server, seen.tool),
         triggers: vec![Trigger::SecurityRisk],
         task: Some(format!("The description of the MCP tool {}.{} {what}.", place.server, seen.tool)),
         input: Some(text),
-        metadata: match metadata {
-            Value::Object(members) => members,
-            _ => serde_json::Map::new(),
-        },
+        metadata: [("mcp".to_owned(), mcp)].into_iter().collect(),
         ..Event::default()
     }
 }

@@ -92,6 +92,13 @@ impl ProxyServer {
         stall.upstream.ask(request(name.to_owned()), UpstreamRequestContext::of(context)).await.map_err(plain)
     }
 
+    /// Sends a request to the server that offers the resource of this URI.
+    async fn ask_about(&self, context: &Context, uri: &str, request: ClientRequest) -> Answer<ServerResult> {
+        let caller = self.caller(&context.extensions)?;
+        let asked = self.gateway.ask_about(&caller.agent, uri, request, UpstreamRequestContext::of(context));
+        asked.await.map_err(plain)
+    }
+
     /// Lists the items of all servers that have such; with a single server, returns its pages as they are.
     async fn listed<T>(
         &self,
@@ -108,7 +115,7 @@ impl ProxyServer {
             if stall.upstream.server_info().is_some_and(|says| !has(&says.capabilities)) {
                 continue;
             }
-            if self.gateway.stalls().len() == 1 {
+            if self.gateway.stalls.len() == 1 {
                 let answer = stall.upstream.ask(ask(page), UpstreamRequestContext::of(context)).await.map_err(plain)?;
                 return take(index, stall, answer).ok_or_else(odd);
             }
@@ -161,6 +168,12 @@ fn is_modern(context: &Context) -> bool {
 
 /// Marks a list as private to this credential.
 macro_rules! private {
+    ($list:ident::of($listed:expr), $context:expr) => {{
+        let (items, next) = $listed;
+        let mut result = $list::with_all_items(items);
+        result.next_cursor = next;
+        private!(result, $context)
+    }};
     ($result:expr, $context:expr) => {{
         let mut result = $result;
         if is_modern(&$context) {
@@ -254,10 +267,8 @@ impl ServerHandler for ProxyServer {
         };
         let ask =
             |params| ClientRequest::ListPromptsRequest(ListPromptsRequest { params, ..ListPromptsRequest::default() });
-        let (prompts, next) = self.listed(&context, page, |has| has.prompts.is_some(), ask, take).await?;
-        let mut result = ListPromptsResult::with_all_items(prompts);
-        result.next_cursor = next;
-        Ok(private!(result, context))
+        let listed = self.listed(&context, page, |has| has.prompts.is_some(), ask, take).await?;
+        Ok(private!(ListPromptsResult::of(listed), context))
     }
 
     async fn get_prompt(&self, request: GetPromptRequestParams, context: Context) -> Answer<GetPromptResponse> {
@@ -292,10 +303,8 @@ impl ServerHandler for ProxyServer {
         let ask = |params| {
             ClientRequest::ListResourcesRequest(ListResourcesRequest { params, ..ListResourcesRequest::default() })
         };
-        let (resources, next) = self.listed(&context, page, |has| has.resources.is_some(), ask, take).await?;
-        let mut result = ListResourcesResult::with_all_items(resources);
-        result.next_cursor = next;
-        Ok(private!(result, context))
+        let listed = self.listed(&context, page, |has| has.resources.is_some(), ask, take).await?;
+        Ok(private!(ListResourcesResult::of(listed), context))
     }
 
     async fn list_resource_templates(
@@ -315,10 +324,8 @@ impl ServerHandler for ProxyServer {
             let none = ListResourceTemplatesRequest::default();
             ClientRequest::ListResourceTemplatesRequest(ListResourceTemplatesRequest { params, ..none })
         };
-        let (templates, next) = self.listed(&context, page, |has| has.resources.is_some(), ask, take).await?;
-        let mut result = ListResourceTemplatesResult::with_all_items(templates);
-        result.next_cursor = next;
-        Ok(private!(result, context))
+        let listed = self.listed(&context, page, |has| has.resources.is_some(), ask, take).await?;
+        Ok(private!(ListResourceTemplatesResult::of(listed), context))
     }
 
     async fn read_resource(
@@ -326,15 +333,9 @@ impl ServerHandler for ProxyServer {
         request: ReadResourceRequestParams,
         context: Context,
     ) -> Answer<ReadResourceResponse> {
-        let caller = self.caller(&context.extensions)?;
         let uri = request.uri.clone();
         let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(request));
-        match self
-            .gateway
-            .ask_about(&caller.agent, &uri, request, UpstreamRequestContext::of(&context))
-            .await
-            .map_err(plain)?
-        {
+        match self.ask_about(&context, &uri, request).await? {
             ServerResult::ReadResourceResult(result) => Ok(ReadResourceResponse::Complete(private!(result, context))),
             ServerResult::InputRequiredResult(result) => {
                 asks_back(&context, ReadResourceResponse::InputRequired(result))
@@ -344,14 +345,10 @@ impl ServerHandler for ProxyServer {
     }
 
     async fn complete(&self, mut request: CompleteRequestParams, context: Context) -> Answer<CompleteResult> {
-        let caller = self.caller(&context.extensions)?;
         let answer = match request.r#ref.clone() {
             Reference::Resource(of) => {
                 let request = ClientRequest::CompleteRequest(CompleteRequest::new(request));
-                self.gateway
-                    .ask_about(&caller.agent, &of.uri, request, UpstreamRequestContext::of(&context))
-                    .await
-                    .map_err(plain)?
+                self.ask_about(&context, &of.uri, request).await?
             }
             Reference::Prompt(of) => {
                 let ask = |name| {
@@ -381,25 +378,15 @@ impl ServerHandler for ProxyServer {
     }
 
     async fn subscribe(&self, request: SubscribeRequestParams, context: Context) -> Answer<()> {
-        let caller = self.caller(&context.extensions)?;
         let uri = request.uri.clone();
         let request = ClientRequest::SubscribeRequest(SubscribeRequest::new(request));
-        self.gateway
-            .ask_about(&caller.agent, &uri, request, UpstreamRequestContext::of(&context))
-            .await
-            .map(drop)
-            .map_err(plain)
+        self.ask_about(&context, &uri, request).await.map(drop)
     }
 
     async fn unsubscribe(&self, request: UnsubscribeRequestParams, context: Context) -> Answer<()> {
-        let caller = self.caller(&context.extensions)?;
         let uri = request.uri.clone();
         let request = ClientRequest::UnsubscribeRequest(UnsubscribeRequest::new(request));
-        self.gateway
-            .ask_about(&caller.agent, &uri, request, UpstreamRequestContext::of(&context))
-            .await
-            .map(drop)
-            .map_err(plain)
+        self.ask_about(&context, &uri, request).await.map(drop)
     }
 
     /// Passes an unknown method to the only server, if the boundary permits: its effect is unknown, so it is decided as

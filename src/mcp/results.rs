@@ -115,8 +115,7 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }
-    let end = (0..=most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    format!("{}…", &text[..end])
+    format!("{}…", &text[..text.floor_char_boundary(most)])
 }
 
 /// Returns JSON arguments within a bound; larger ones are replaced by a note for the shadows.

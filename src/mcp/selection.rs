@@ -110,7 +110,7 @@ impl McpGateway {
             return Ok(offered.into_iter().map(|one| one.tool).collect());
         };
         let all = offered.len();
-        let always = selection.always(self.profile(), &offered);
+        let always = selection.always(&self.profile, &offered);
         let ranked: HashSet<usize> =
             self.rank(caller, caller.task.clone(), selection.limit, always, &offered).await.into_iter().collect();
         let listed = offered.into_iter().enumerate().filter(|(place, _)| ranked.contains(place));
@@ -215,7 +215,7 @@ impl McpGateway {
             deadline_ms: None,
         };
         let places: HashMap<&ToolName, usize> = offered.iter().map(|one| &one.name).zip(0..).collect();
-        let ranked = self.guard().select(request).await;
+        let ranked = self.guard.select(request).await;
         let fits = |one: &&RankedTool| one.score > 0.0 || always.contains(&one.tool);
         ranked.iter().filter(fits).filter_map(|one| places.get(&one.tool).copied()).collect()
     }

@@ -19,7 +19,7 @@ use rmcp::{
 };
 use serde_json::Value;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader, Stdin, Stdout},
+    io::{AsyncWrite, AsyncWriteExt, BufReader, Stdin, Stdout},
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
@@ -213,19 +213,9 @@ impl Transport<RoleServer> for Client {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             self.say_refusals().await.ok()?;
-            let part = match self.input.fill_buf().await {
-                Ok([]) | Err(_) => return None,
-                Ok(part) => part,
-            };
-            let end = memchr::memchr(b'\n', part);
-            let taken = end.map_or(part.len(), |end| end + 1);
-            self.line.push(&part[..taken]);
-            self.input.consume(taken);
-            if end.is_some() {
-                let said = self.line.take();
-                if let Some(message) = self.admit(said) {
-                    return Some(message);
-                }
+            let said = self.line.read(&mut self.input).await?;
+            if let Some(message) = self.admit(said) {
+                return Some(message);
             }
         }
     }

@@ -7,18 +7,9 @@ use std::io::{self, IsTerminal, Write};
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::EnvFilter;
-use umbra_config::Environment;
+use umbra_config::{Environment, settings::LogFormat};
 
-/// Format of logs, which go to standard error: standard output stays free for answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
-    /// Text for people.
-    Text,
-    /// One JSON object a line.
-    Json,
-}
-
-/// Starts logging; a second call changes nothing. `filter` is a level or tracing directives; an unreadable one means
+/// Starts logging to standard error: standard output stays free for answers. A second call changes nothing. `filter` is a level or tracing directives; an unreadable one means
 /// `info`.
 pub fn start_logs(format: LogFormat, filter: &str) {
     // Notices of Postgres ("already exists, skipping") are not worth logging.

@@ -18,21 +18,16 @@ use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
 };
-use umbra::{
-    api::{
-        front::{BodyLimits, ConnectionLimits},
-        problem::KINDS,
-    },
-    lifecycle::Drained,
-};
+use umbra::{api::problem::KINDS, lifecycle::Drained};
 
 use crate::support::sabotage;
+use umbra_config::settings;
 
 use self::server::{PATIENCE, SHORT, Server, short_limits};
 
 #[tokio::test]
 async fn keep_alive_connection_answers_requests_with_the_peer() {
-    let server = Server::start(ConnectionLimits::default(), BodyLimits::default());
+    let server = Server::start(settings::Server::default(), settings::Server::default());
     let mut client = server.connect().await;
     let local = client.socket.local_addr().unwrap().to_string();
     for _ in 0..3 {
@@ -44,7 +39,7 @@ async fn keep_alive_connection_answers_requests_with_the_peer() {
 
 #[tokio::test]
 async fn silent_socket_and_slow_headers_are_closed() {
-    let server = Server::start(short_limits(), BodyLimits::default());
+    let server = Server::start(short_limits(), settings::Server::default());
     server.connect().await.closed().await;
 
     let mut dripping = server.connect().await;
@@ -60,7 +55,7 @@ async fn silent_socket_and_slow_headers_are_closed() {
 #[tokio::test]
 async fn idle_connection_is_closed_at_the_idle_not_header_deadline() {
     let idle = SHORT * 4;
-    let server = Server::start(ConnectionLimits { idle, ..short_limits() }, BodyLimits::default());
+    let server = Server::start(settings::Server { idle_timeout: idle, ..short_limits() }, settings::Server::default());
     let mut client = server.connect().await;
     for _ in 0..2 {
         client.send("GET /livez", b"").await;
@@ -70,7 +65,7 @@ async fn idle_connection_is_closed_at_the_idle_not_header_deadline() {
     client.closed().await;
 
     // The second request's headers have their deadline too.
-    let server = Server::start(short_limits(), BodyLimits::default());
+    let server = Server::start(short_limits(), settings::Server::default());
     let mut client = server.connect().await;
     client.send("GET /livez", b"").await;
     assert_eq!(client.answer().await.unwrap().status, 200);
@@ -80,7 +75,7 @@ async fn idle_connection_is_closed_at_the_idle_not_header_deadline() {
 
 #[tokio::test]
 async fn running_request_is_not_bound_by_connection_deadlines() {
-    let server = Server::start(ConnectionLimits { idle: SHORT, ..short_limits() }, BodyLimits::default());
+    let server = Server::start(settings::Server { idle_timeout: SHORT, ..short_limits() }, settings::Server::default());
     let mut client = server.connect().await;
     client.send("GET /held", b"").await;
     server.wait_for_held(1).await;
@@ -91,7 +86,8 @@ async fn running_request_is_not_bound_by_connection_deadlines() {
 
 #[tokio::test]
 async fn stalled_response_write_closes_the_connection() {
-    let server = Server::start(ConnectionLimits { write_stall: SHORT, ..short_limits() }, BodyLimits::default());
+    let server =
+        Server::start(settings::Server { write_timeout: SHORT, ..short_limits() }, settings::Server::default());
     let mut client = server.connect().await;
     client.send("GET /large", b"").await;
     sleep(SHORT * 5).await;
@@ -102,7 +98,7 @@ async fn stalled_response_write_closes_the_connection() {
 
 #[tokio::test]
 async fn oversized_headers_are_answered_by_431() {
-    let server = Server::start(ConnectionLimits::default(), BodyLimits::default());
+    let server = Server::start(settings::Server::default(), settings::Server::default());
     let many = |count: usize| (0..count).fold("GET /livez".to_owned(), |all, n| format!("{all}\nx-{n}: 1"));
     assert_eq!(server.ask(&many(60), b"").await.status, 200);
     server.ask(&many(70), b"").await.problem(431, "headers_too_large");
@@ -114,7 +110,7 @@ async fn oversized_headers_are_answered_by_431() {
 
 #[tokio::test]
 async fn malformed_request_gets_a_400_problem() {
-    let server = Server::start(ConnectionLimits::default(), BodyLimits::default());
+    let server = Server::start(settings::Server::default(), settings::Server::default());
     let tls: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 and so on\r\n\r\n";
     for bytes in [tls, b"GET /livez HTTP/1.1\r\nhost localhost\r\n\r\n", b"nonsense\r\n\r\n"] {
         let mut client = server.connect().await;
@@ -134,7 +130,7 @@ async fn malformed_request_gets_a_400_problem() {
 
 #[tokio::test]
 async fn body_with_length_and_chunked_encoding_closes_the_connection() {
-    let server = Server::start(ConnectionLimits::default(), BodyLimits::default());
+    let server = Server::start(settings::Server::default(), settings::Server::default());
     let mut client = server.connect().await;
     client.send("GET /livez", b"").await;
     assert_eq!(client.answer().await.expect("an answer").status, 200);
@@ -148,7 +144,7 @@ async fn body_with_length_and_chunked_encoding_closes_the_connection() {
 
 #[tokio::test]
 async fn a_body_that_is_chunked_twice_is_refused() {
-    let server = Server::start(ConnectionLimits::default(), BodyLimits::default());
+    let server = Server::start(settings::Server::default(), settings::Server::default());
     let once = if sabotage() { "transfer-encoding: chunked" } else { "transfer-encoding: chunked, chunked" };
     for twice in ["transfer-encoding: chunked\ntransfer-encoding: chunked", once] {
         let mut client = server.connect().await;
@@ -165,8 +161,10 @@ async fn a_body_that_is_chunked_twice_is_refused() {
 
 #[tokio::test]
 async fn connection_beyond_the_limit_gets_503_until_one_closes() {
-    let server =
-        Server::start(ConnectionLimits { max_connections: 2, ..ConnectionLimits::default() }, BodyLimits::default());
+    let server = Server::start(
+        settings::Server { max_connections: 2, ..settings::Server::default() },
+        settings::Server::default(),
+    );
     let mut inside = Vec::new();
     for _ in 0..2 {
         let mut client = server.connect().await;
@@ -191,8 +189,13 @@ async fn connection_beyond_the_limit_gets_503_until_one_closes() {
 async fn drain_finishes_running_requests_and_drops_slow_senders() {
     const DRIPPING: usize = 100;
     let patient = Duration::from_mins(10);
-    let limits = ConnectionLimits { first_byte: patient, headers: patient, idle: patient, ..short_limits() };
-    let bodies = BodyLimits { patience: patient, ..BodyLimits::default() };
+    let limits = settings::Server {
+        first_byte_timeout: patient,
+        header_timeout: patient,
+        idle_timeout: patient,
+        ..short_limits()
+    };
+    let bodies = settings::Server { body_timeout: patient, ..settings::Server::default() };
     let server = Server::start(limits, bodies);
 
     let mut drips = JoinSet::new();
@@ -249,7 +252,7 @@ async fn drain_finishes_running_requests_and_drops_slow_senders() {
 
 #[tokio::test]
 async fn drain_with_idle_connections_ends_at_once() {
-    let server = Server::start(short_limits(), BodyLimits::default());
+    let server = Server::start(short_limits(), settings::Server::default());
     let mut silent = server.connect().await;
     let mut idle = server.connect().await;
     idle.send("GET /livez", b"").await;
@@ -262,7 +265,7 @@ async fn drain_with_idle_connections_ends_at_once() {
 
 #[tokio::test]
 async fn panic_gives_a_500_without_details_and_the_server_goes_on() {
-    let server = Server::start(ConnectionLimits::default(), BodyLimits::default());
+    let server = Server::start(settings::Server::default(), settings::Server::default());
     let mut client = server.connect().await;
     for path in ["/panic", "/fault"] {
         client.send(&format!("GET {path}\nx-request-id: mine-7"), b"").await;
@@ -279,7 +282,7 @@ async fn panic_gives_a_500_without_details_and_the_server_goes_on() {
 
 #[tokio::test]
 async fn unknown_path_or_method_gets_a_problem_with_the_request_id() {
-    let server = Server::start(ConnectionLimits::default(), BodyLimits::default());
+    let server = Server::start(settings::Server::default(), settings::Server::default());
     let answer = server.ask("GET /nowhere", b"").await;
     let id = answer.header("x-request-id").unwrap().to_owned();
     assert_eq!(answer.problem(404, "not_found")["instance"], format!("urn:umbra:request:{id}"));
@@ -291,7 +294,7 @@ async fn unknown_path_or_method_gets_a_problem_with_the_request_id() {
 
 #[tokio::test]
 async fn foreign_hosts_and_origins_are_refused() {
-    let server = Server::start(ConnectionLimits::default(), BodyLimits::default());
+    let server = Server::start(settings::Server::default(), settings::Server::default());
     let origin = server.ask("POST /length\norigin: https://evil.example", b"x").await;
     origin.problem(403, "bad_origin");
     for (host, status, code) in [
@@ -307,7 +310,7 @@ async fn foreign_hosts_and_origins_are_refused() {
 
 #[tokio::test]
 async fn full_admission_class_refuses_at_once_while_health_answers() {
-    let server = Server::start(ConnectionLimits::default(), BodyLimits::default());
+    let server = Server::start(settings::Server::default(), settings::Server::default());
     let mut admitted = Vec::new();
     for _ in 0..2 {
         let mut client = server.connect().await;
@@ -340,7 +343,7 @@ async fn full_admission_class_refuses_at_once_while_health_answers() {
 
 #[tokio::test]
 async fn pages_carry_security_headers() {
-    let server = Server::start(ConnectionLimits::default(), BodyLimits::default());
+    let server = Server::start(settings::Server::default(), settings::Server::default());
     let answer = server.ask("GET /page", b"").await;
     assert!(answer.header("content-security-policy").unwrap().contains("default-src 'self'"));
     assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));

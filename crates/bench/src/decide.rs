@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     BenchGlobalOptions, answer, answer_json,
-    load::{self, Load, NUMBER},
+    load::{self, Figures, Load, NUMBER},
     progress, requests,
     testbed::Testbed,
 };
@@ -33,14 +33,6 @@ pub struct DecideBenchOptions {
     /// Connections that ask at once.
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
     connections: u16,
-}
-
-/// Figures of one round.
-#[derive(Debug, Clone, Copy, Default, serde::Serialize)]
-struct Figures {
-    per_s: f64,
-    p50_ms: f64,
-    p99_ms: f64,
 }
 
 pub async fn run(global: &BenchGlobalOptions, options: &DecideBenchOptions) -> anyhow::Result<()> {
@@ -80,9 +72,7 @@ async fn measure(bed: &Testbed, options: &DecideBenchOptions) -> anyhow::Result<
                 bail!("stopped")
             };
             let turn = turn?;
-            #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 answers")]
-            let per_s = turn.latencies.len() as f64 / turn.time.as_secs_f64();
-            rounds[which].push(Figures { per_s, p50_ms: turn.quantile_ms(0.5), p99_ms: turn.quantile_ms(0.99) });
+            rounds[which].push(Figures::of(&turn));
             if which == 0 {
                 answered += turn.in_all;
             }
@@ -92,17 +82,7 @@ async fn measure(bed: &Testbed, options: &DecideBenchOptions) -> anyhow::Result<
     if audited < answered {
         bail!("{answered} calls were decided, but the audit has only {audited} rows");
     }
-    Ok(rounds.map(|rounds| Figures {
-        per_s: median(&rounds, |round| round.per_s),
-        p50_ms: median(&rounds, |round| round.p50_ms),
-        p99_ms: median(&rounds, |round| round.p99_ms),
-    }))
-}
-
-fn median(rounds: &[Figures], of: fn(&Figures) -> f64) -> f64 {
-    let mut figures: Vec<f64> = rounds.iter().map(of).collect();
-    figures.sort_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied().unwrap_or_default()
+    Ok(rounds.map(|rounds| Figures::median(&rounds)))
 }
 
 /// Builds a request whose call is numbered when it is sent.

@@ -14,6 +14,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use memchr::memmem::{self, Finder};
+use serde::Serialize;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -61,9 +62,88 @@ impl Answered {
     }
 }
 
-const WARMING: u8 = 0;
-const MEASURING: u8 = 1;
-const OVER: u8 = 2;
+/// Figures of one turn, or medians of several.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(super) struct Figures {
+    pub per_s: f64,
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+}
+
+impl Figures {
+    /// Returns the figures of a turn.
+    pub fn of(turn: &Answered) -> Self {
+        let per_s = per_s(turn.latencies.len() as u64, turn.time);
+        Self { per_s, p50_ms: turn.quantile_ms(0.5), p99_ms: turn.quantile_ms(0.99) }
+    }
+
+    /// Returns the medians of several turns.
+    pub fn median(turns: &[Self]) -> Self {
+        let of = |figure: fn(&Self) -> f64| median(turns.iter().map(figure).collect()).unwrap_or_default();
+        Self { per_s: of(|one| one.per_s), p50_ms: of(|one| one.p50_ms), p99_ms: of(|one| one.p99_ms) }
+    }
+}
+
+/// Returns the median; `None` of nothing.
+pub(super) fn median(mut figures: Vec<f64>) -> Option<f64> {
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied()
+}
+
+/// Returns a rate.
+#[expect(clippy::cast_precision_loss, reason = "fewer than 2^52")]
+pub(super) fn per_s(count: u64, time: Duration) -> f64 {
+    count as f64 / time.as_secs_f64()
+}
+
+/// Rounds a figure to so many digits.
+pub(super) fn rounded(figure: f64, digits: i32) -> f64 {
+    let scale = 10_f64.powi(digits);
+    (figure * scale).round() / scale
+}
+
+/// Phase of a measurement, which all connections share.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Phase(Arc<AtomicU8>);
+
+impl Phase {
+    const MEASURING: u8 = 1;
+    const OVER: u8 = 2;
+
+    pub fn is_measuring(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == Self::MEASURING
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == Self::OVER
+    }
+
+    /// Lets the connections run: `warm` unmeasured, then `measured`. `edge` is called at both ends of the measured time.
+    /// Returns that time, and the result of each connection.
+    ///
+    /// # Errors
+    /// As a connection.
+    pub async fn measure<T: 'static>(
+        &self,
+        mut connections: JoinSet<anyhow::Result<T>>,
+        (warm, measured): (Duration, Duration),
+        mut edge: impl FnMut(),
+    ) -> anyhow::Result<(Duration, Vec<T>)> {
+        sleep(warm).await;
+        edge();
+        let started = Instant::now();
+        self.0.store(Self::MEASURING, Ordering::Relaxed);
+        sleep(measured).await;
+        self.0.store(Self::OVER, Ordering::Relaxed);
+        let time = started.elapsed();
+        edge();
+        let mut results = Vec::new();
+        while let Some(done) = connections.join_next().await {
+            results.push(done??);
+        }
+        Ok((time, results))
+    }
+}
 
 /// Runs the load: `warm` unmeasured, then `measured`. `edge` is called at both ends of the measured time.
 ///
@@ -73,29 +153,17 @@ pub(super) async fn run(
     load: &Load,
     warm: Duration,
     measured: Duration,
-    mut edge: impl FnMut(),
+    edge: impl FnMut(),
 ) -> anyhow::Result<Answered> {
-    let phase = Arc::new(AtomicU8::new(WARMING));
-    let mut connections = JoinSet::new();
+    let (phase, mut connections) = (Phase::default(), JoinSet::new());
     for number in 0..load.connections {
-        connections.spawn(ask(load.clone(), number, Arc::clone(&phase)));
+        connections.spawn(ask(load.clone(), number, phase.clone()));
     }
-    sleep(warm).await;
-    edge();
-    let started = Instant::now();
-    phase.store(MEASURING, Ordering::Relaxed);
-    sleep(measured).await;
-    phase.store(OVER, Ordering::Relaxed);
-    let time = started.elapsed();
-    edge();
-    let mut answered = Answered { time, latencies: Vec::new(), in_all: 0 };
-    while let Some(done) = connections.join_next().await {
-        let (latencies, in_all) = done??;
-        answered.latencies.extend(latencies);
-        answered.in_all += in_all;
-    }
-    answered.latencies.sort_unstable();
-    Ok(answered)
+    let (time, results) = phase.measure(connections, (warm, measured), edge).await?;
+    let in_all = results.iter().map(|(_, in_all)| in_all).sum();
+    let mut latencies: Vec<u32> = results.into_iter().flat_map(|(latencies, _)| latencies).collect();
+    latencies.sort_unstable();
+    Ok(Answered { time, latencies, in_all })
 }
 
 /// Sends one request over a connection of its own and returns the body of the answer.
@@ -123,7 +191,7 @@ pub(super) async fn metrics<const N: usize>(address: SocketAddr, series: [&str; 
 }
 
 /// Sends requests over one connection until the time is over.
-async fn ask(load: Load, number: usize, phase: Arc<AtomicU8>) -> anyhow::Result<(Vec<u32>, u64)> {
+async fn ask(load: Load, number: usize, phase: Phase) -> anyhow::Result<(Vec<u32>, u64)> {
     let mut socket = TcpStream::connect(load.address).await.context("connecting to the server under test")?;
     socket.set_nodelay(true)?;
     let (mut latencies, mut in_all) = (Vec::new(), 0);
@@ -132,7 +200,7 @@ async fn ask(load: Load, number: usize, phase: Arc<AtomicU8>) -> anyhow::Result<
     let mut numbered = Vec::new();
     let mut paced = load.every.map(interval);
     for request in load.requests.iter().cycle().skip(number * 37 % turn.max(1)) {
-        if phase.load(Ordering::Relaxed) == OVER {
+        if phase.is_over() {
             break;
         }
         if let Some(paced) = &mut paced {
@@ -150,7 +218,7 @@ async fn ask(load: Load, number: usize, phase: Arc<AtomicU8>) -> anyhow::Result<
         socket.write_all(request).await?;
         read_answer(&mut socket, &mut buffer).await?;
         in_all += 1;
-        if phase.load(Ordering::Relaxed) == MEASURING {
+        if phase.is_measuring() {
             latencies.push(u32::try_from(asked.elapsed().as_micros()).unwrap_or(u32::MAX));
         }
     }

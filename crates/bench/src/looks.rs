@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     BenchGlobalOptions, answer, answer_json,
-    load::{self, Load},
+    load::{self, Load, per_s},
     progress, requests,
     testbed::{Server, Testbed},
 };
@@ -138,11 +138,6 @@ async fn at_rate(server: &Server, rate: u32, time: Duration) -> anyhow::Result<F
         looked_at: last.looked_at,
         passed_over: last.passed_over,
     })
-}
-
-#[expect(clippy::cast_precision_loss, reason = "fewer than 2^52")]
-fn per_s(count: u64, time: Duration) -> f64 {
-    count as f64 / time.as_secs_f64()
 }
 
 async fn counters(server: &Server) -> anyhow::Result<Counters> {

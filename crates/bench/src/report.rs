@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, time::Duration};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{answer, answer_json, load::Answered};
+use crate::{
+    answer, answer_json,
+    load::{Answered, median, rounded},
+};
 use umbra::cli::table;
 
 /// Figures of one turn of one variant.
@@ -135,14 +138,4 @@ impl VariantMedians {
             postgres_us_per_event: postgres.map(|us| rounded(us, 2)),
         }
     }
-}
-
-fn median(mut figures: Vec<f64>) -> Option<f64> {
-    figures.sort_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied()
-}
-
-fn rounded(figure: f64, digits: i32) -> f64 {
-    let scale = 10_f64.powi(digits);
-    (figure * scale).round() / scale
 }

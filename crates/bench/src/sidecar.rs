@@ -8,17 +8,21 @@
 //! the rounds. At the end Postgres is stopped (SIGSTOP): every step is still answered within the deadline, and from
 //! memory alone after a few.
 
-use std::{net::SocketAddr, process::Command, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
     BenchGlobalOptions, answer, answer_json,
-    load::{self, Answered, Load},
+    load::{self, Answered, Figures, Load},
     progress, requests,
     testbed::Testbed,
 };
@@ -43,14 +47,6 @@ pub struct SidecarBenchOptions {
     /// Sessions that take steps at once.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     sessions: u16,
-}
-
-/// Figures of one round.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-struct Figures {
-    per_s: f64,
-    p50_ms: f64,
-    p99_ms: f64,
 }
 
 /// Figures while the database stands still.
@@ -118,7 +114,7 @@ async fn measure(bed: &Testbed, options: &SidecarBenchOptions) -> anyhow::Result
             progress(&format!("round {number} of {ROUNDS}: {}", VARIANTS[which]));
             let turn = steps(server.address, agents, SETTLE, round);
             let Some(turn) = bed.tasks.soft().run_until_cancelled(turn).await else { bail!("stopped") };
-            rounds[which].push(figures(&turn?));
+            rounds[which].push(Figures::of(&turn?));
         }
     }
     let missed = missed(server.address).await?;
@@ -137,13 +133,13 @@ async fn measure(bed: &Testbed, options: &SidecarBenchOptions) -> anyhow::Result
     let (Some(turn), after) = (turn, after?) else { bail!("stopped") };
     let turn = turn?;
     let stopped = Stopped {
-        figures: figures(&turn),
+        figures: Figures::of(&turn),
         slowest_ms: turn.quantile_ms(1.0),
         deadline_ms: bed.setup.settings.sidecar.deadline.as_millis(),
         late: after.0.saturating_sub(missed.0),
         passive: after.1.saturating_sub(missed.1),
     };
-    Ok((rounds.map(|rounds| median(&rounds)), stopped))
+    Ok((rounds.map(|rounds| Figures::median(&rounds)), stopped))
 }
 
 /// Lets every agent take its steps, each over a connection of its own.
@@ -166,21 +162,6 @@ async fn steps(
     }
     all.latencies.sort_unstable();
     Ok(all)
-}
-
-fn figures(turn: &Answered) -> Figures {
-    #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 answers")]
-    let per_s = turn.latencies.len() as f64 / turn.time.as_secs_f64();
-    Figures { per_s, p50_ms: turn.quantile_ms(0.5), p99_ms: turn.quantile_ms(0.99) }
-}
-
-fn median(rounds: &[Figures]) -> Figures {
-    let of = |figure: fn(&Figures) -> f64| {
-        let mut figures: Vec<f64> = rounds.iter().map(figure).collect();
-        figures.sort_by(f64::total_cmp);
-        figures.get(figures.len() / 2).copied().unwrap_or_default()
-    };
-    Figures { per_s: of(|one| one.per_s), p50_ms: of(|one| one.p50_ms), p99_ms: of(|one| one.p99_ms) }
 }
 
 fn bare() -> Vec<u8> {
@@ -239,31 +220,29 @@ fn tool(number: usize) -> Value {
 }
 
 /// A process and its children, stopped until this is dropped.
-struct StoppedProcess(Vec<String>);
+struct StoppedProcess(Vec<Pid>);
 
 impl StoppedProcess {
     fn stop(pid: u32) -> anyhow::Result<Self> {
         // The parent first: it would start new children.
-        let mut held = Self(vec![pid.to_string()]);
-        held.signal("-STOP")?;
+        let mut held = Self(vec![Pid::from_raw(i32::try_from(pid)?)]);
+        held.signal(Signal::SIGSTOP)?;
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
-        held.0.extend(children.split_whitespace().map(ToOwned::to_owned));
-        held.signal("-STOP")?;
+        for child in children.split_whitespace() {
+            held.0.push(Pid::from_raw(child.parse()?));
+        }
+        held.signal(Signal::SIGSTOP)?;
         Ok(held)
     }
 
-    fn signal(&self, signal: &str) -> anyhow::Result<()> {
-        let done = Command::new("kill").arg(signal).args(&self.0).status().context("running kill")?;
-        if !done.success() {
-            bail!("kill {signal} ended with {done}");
-        }
-        Ok(())
+    fn signal(&self, signal: Signal) -> nix::Result<()> {
+        self.0.iter().try_for_each(|pid| kill(*pid, signal))
     }
 }
 
 impl Drop for StoppedProcess {
     fn drop(&mut self) {
-        if let Err(error) = self.signal("-CONT") {
+        if let Err(error) = self.signal(Signal::SIGCONT) {
             progress(&format!("the database stands still: {error:#}"));
         }
     }

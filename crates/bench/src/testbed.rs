@@ -4,7 +4,7 @@
 use std::{
     fs,
     net::SocketAddr,
-    os::unix::fs::DirBuilderExt,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -12,6 +12,7 @@ use std::{
 
 use anyhow::{Context, anyhow, bail};
 use sqlx::{Connection, PgConnection};
+use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, Command},
@@ -22,7 +23,6 @@ use umbra::{
     lifecycle::Tasks,
 };
 use umbra_config::Environment;
-use umbra_domain::clock::Clock;
 
 use crate::{BenchGlobalOptions, progress};
 
@@ -40,7 +40,7 @@ pub struct Testbed {
     /// Signals that end the bench early.
     pub tasks: Tasks,
     umbra: PathBuf,
-    scratch: Scratch,
+    scratch: TempDir,
 }
 
 impl Testbed {
@@ -62,8 +62,13 @@ impl Testbed {
         let tasks = Tasks::new();
         tasks.listen()?;
         let base = global.data_dir.clone().unwrap_or_else(std::env::temp_dir);
-        let scratch = Scratch::make(&base, &Clock::system().new_id().simple().to_string())?;
-        let overrides = CommandLineOverrides { data_dir: Some(scratch.0.clone()), ..CommandLineOverrides::default() };
+        fs::create_dir_all(&base)?;
+        // Other users may pass through it, since root's Postgres runs as another user.
+        let passable = fs::Permissions::from_mode(0o711);
+        let scratch = tempfile::Builder::new().prefix("umbra-bench-").permissions(passable).tempdir_in(&base);
+        let scratch = scratch.with_context(|| format!("making a directory in {}", base.display()))?;
+        let overrides =
+            CommandLineOverrides { data_dir: Some(scratch.path().to_owned()), ..CommandLineOverrides::default() };
         let mut setup = Setup::read(None, Environment::of_process(), overrides)?;
         setup.settings.database.url = None;
         setup.start_logs("warn");
@@ -73,7 +78,7 @@ impl Testbed {
 
     /// Returns a path in the directory.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.scratch.0.join(name)
+        self.scratch.path().join(name)
     }
 
     /// Returns the program under test.
@@ -108,7 +113,7 @@ impl Testbed {
     /// # Errors
     /// The server ends, or does not listen in time.
     pub async fn serve(&self, schema: &str, shadows: &Path, args: &[&str]) -> anyhow::Result<Server> {
-        Server::start(&self.umbra, &[&["serve"], args].concat(), &self.scratch.0, schema, shadows).await
+        Server::start(&self.umbra, &[&["serve"], args].concat(), self.scratch.path(), schema, shadows).await
     }
 
     /// Starts a variant of the service, as [`Self::serve`] does.
@@ -117,7 +122,7 @@ impl Testbed {
     /// As [`Self::serve`].
     pub async fn serve_variant(&self, schema: &str, shadows: &Path, variant: &str) -> anyhow::Result<Server> {
         let program = std::env::current_exe().context("finding this program")?;
-        Server::start(&program, &["serve-variant", variant], &self.scratch.0, schema, shadows).await
+        Server::start(&program, &["serve-variant", variant], self.scratch.path(), schema, shadows).await
     }
 
     /// Connects to a server's schema.
@@ -148,31 +153,6 @@ impl Testbed {
     /// Stops Postgres. Dropping `self` removes the directory.
     pub async fn close(self) {
         self.database.close().await;
-    }
-}
-
-/// A directory that is removed with its content when this is dropped.
-#[derive(Debug)]
-struct Scratch(PathBuf);
-
-impl Scratch {
-    /// Creates a directory below `base`. Other users may pass through it, since root's Postgres runs as another user.
-    fn make(base: &Path, name: &str) -> anyhow::Result<Self> {
-        let path = base.join(format!("umbra-bench-{name}"));
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o711)
-            .create(&path)
-            .with_context(|| format!("making {}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.0) {
-            progress(&format!("{} is left behind: {error}", self.0.display()));
-        }
     }
 }
 

@@ -96,7 +96,6 @@ pub struct ApprovalAnswer {
     #[schema(value_type = String, example = "apr_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub id: ApprovalId,
     /// End of its validity.
-    #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
 }
 

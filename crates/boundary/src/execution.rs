@@ -77,7 +77,6 @@ pub struct ExecutionSource {
     pub reason: Option<String>,
     /// Time at which it ends by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
 }
 

@@ -123,14 +123,15 @@ impl std::fmt::Debug for Call {
     }
 }
 
-/// Outcome of a call that ran.
-#[derive(Clone, PartialEq)]
+/// Outcome of a call.
+#[derive(Clone, PartialEq, utoipa::ToSchema)]
+#[schema(as = OutcomeRequest)]
 pub struct CallOutcome {
-    /// Agent that called.
+    /// Agent that made the call.
     pub agent: String,
-    /// Success or failure of the call.
+    /// `ok` or `error`.
     pub status: OutcomeStatus,
-    /// Result of the tool.
+    /// Answer of the tool, any JSON.
     pub result: Option<Value>,
     /// Error message.
     pub error: Option<String>,

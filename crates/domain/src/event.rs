@@ -52,21 +52,23 @@ impl fmt::Display for FieldName {
     }
 }
 
-/// Tool call and its result.
-#[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
+/// A tool call.
+#[derive(Clone, PartialEq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ToolCall {
     /// Name of the tool.
+    #[schema(min_length = 1, max_length = 256, example = "write_file")]
     pub name: String,
     /// Arguments, any JSON.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub args: Value,
-    /// Result as text; JSON results are kept as their compact text.
+    /// Result: text; other JSON is kept as its text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// Error as text.
+    /// Error: text; other JSON is kept as its text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Exit code of the program that the tool ran; 0 is success.
+    /// Exit code of the program that the tool ran; any but 0 is a failure.
+    #[schema(minimum = -2_147_483_648_i64, maximum = 4_294_967_295_i64, example = 0)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i64>,
 }

@@ -49,9 +49,7 @@ pub struct Override {
     /// Reason for the override.
     pub reason: String,
     /// Time at which the override was set.
-    #[schema(value_type = String, format = DateTime)]
     pub set_at: Timestamp,
     /// Time at which the override ends by itself; null if it stands until it is lifted.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
 }

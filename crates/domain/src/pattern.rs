@@ -124,7 +124,6 @@ pub struct PatternProvenance {
     #[schema(value_type = Option<String>, example = "rev_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub review: Option<ReviewId>,
     /// Time of the report.
-    #[schema(value_type = String, format = DateTime)]
     pub at: Timestamp,
 }
 

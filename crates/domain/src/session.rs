@@ -90,14 +90,11 @@ pub struct Session {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub notices_left_out: u32,
     /// Time at which the session began.
-    #[schema(value_type = String, format = DateTime)]
     pub opened_at: Timestamp,
     /// Time of the last use.
-    #[schema(value_type = String, format = DateTime)]
     pub seen_at: Timestamp,
     /// Time at which the session ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub closed_at: Option<Timestamp>,
     /// Reason for the end: `closed` by the agent, or `idle`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -87,8 +87,8 @@ struct Rule {
 ///
 /// # Errors
 /// The fault of the text, with a remedy.
-pub fn check_condition(text: &str) -> Result<(), ExpressionError> {
-    condition(text).map(drop)
+pub fn check_condition(text: &str) -> Result<(), String> {
+    condition(text).map(drop).map_err(|error| error.to_string())
 }
 
 fn condition(text: &str) -> Result<Expression, ExpressionError> {

@@ -106,13 +106,8 @@ struct Shim {
     url: String,
     agent: Option<String>,
     pass: Option<String>,
-    /// Name of the event in the payload, once it is read; true once the answer is written.
-    state: Arc<Mutex<ShimState>>,
-}
-
-#[derive(Debug, Default)]
-struct ShimState {
-    message: Option<HookMessage>,
+    /// Payload, once it is read. Locked for good by the first that writes an answer.
+    message: Mutex<Option<HookMessage>>,
 }
 
 /// Reason why there is no answer of the server.
@@ -132,7 +127,7 @@ impl Shim {
             url: options.url.clone().or_else(|| variable("UMBRA_URL")).unwrap_or_else(|| DEFAULT_URL.to_owned()),
             agent: options.agent.clone().or_else(|| variable("UMBRA_AGENT")),
             pass: options.pass.clone(),
-            state: Arc::default(),
+            message: Mutex::default(),
         })
     }
 
@@ -179,7 +174,7 @@ impl Shim {
         }
         if let Ok(value) = serde_json::from_slice::<Value>(&payload) {
             let message = HookMessage::read(self.host, self.event.as_deref(), &value);
-            self.lock().message = Some(message);
+            *self.lock() = Some(message);
         }
         self.ask(&payload)
     }
@@ -233,7 +228,7 @@ impl Shim {
 
     /// Answers without the server: a call in `enforce` is denied, everything else passes in silence.
     fn fail(&self, why: &str, advice: &str) {
-        let mut message = self.lock().message.clone().unwrap_or_default();
+        let mut message = self.lock().clone().unwrap_or_default();
         if message.event.is_empty() {
             message.event = self.event.clone().unwrap_or_else(|| "PreToolUse".to_owned());
         }
@@ -263,8 +258,8 @@ impl Shim {
         std::process::exit(0);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, ShimState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<HookMessage>> {
+        self.message.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -119,7 +119,6 @@ pub struct TroubledAgent {
     /// `open` or `half_open`.
     pub recommendation: String,
     /// When the breaker left the closed state.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub since: Option<jiff::Timestamp>,
     /// True if a person has acknowledged it.
     pub acknowledged: bool,

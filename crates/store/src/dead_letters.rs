@@ -43,10 +43,8 @@ pub struct DeadLetter {
     /// Why the last attempt failed.
     pub last_failure: Option<String>,
     /// When the message was stored.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When the delivery was given up.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub dead_at: Option<Timestamp>,
     /// The message.
     #[schema(value_type = std::collections::HashMap<String, serde_json::Value>)]

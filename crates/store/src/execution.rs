@@ -43,13 +43,10 @@ pub struct ApprovalItem {
     #[schema(schema_with = approval_states)]
     pub state: &'static str,
     /// When the approval was requested.
-    #[schema(value_type = String, format = DateTime)]
     pub asked_at: Timestamp,
     /// When the approval expires.
-    #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
     /// When a person answered.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub answered_at: Option<Timestamp>,
     /// Key of that person, where keys are required.
     pub answered_by: Option<String>,

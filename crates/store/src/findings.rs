@@ -74,7 +74,6 @@ pub struct FindingItem {
     /// The event's task.
     pub task_id: Option<String>,
     /// When the finding was made.
-    #[schema(value_type = String, format = DateTime)]
     pub timestamp: Timestamp,
     /// People's judgement: open, confirmed, `false_positive` or resolved.
     pub status: String,

@@ -54,13 +54,6 @@ struct GravestFindingRow {
     times: i64,
 }
 
-impl GravestFinding {
-    /// True if a model made the finding and quoted no evidence that stands in the text.
-    pub fn is_doubtful(&self) -> bool {
-        !self.verified && self.source == "model"
-    }
-}
-
 impl BriefingStore<'_> {
     /// Returns the gravest findings of the days `first` to `last`, gravest first, without passive shadows and false
     /// positives.

@@ -1,6 +1,8 @@
 //! Hooks of coding agents: sessions of their hosts, and calls without a result yet.
 
 use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{StoreError, aggregates::HookStore};
@@ -76,22 +78,23 @@ impl OpenCall {
     }
 }
 
-/// Session of a host, as it is listed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HookSession {
+/// Hooks of a host and agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct HookedHost {
     /// Name of the host.
     pub host: String,
-    /// Another host, by what its payloads show.
+    /// Another host, by what its payloads show: it runs this host's hooks.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub shown_host: Option<String>,
-    /// Agent of the session.
+    /// Name of the agent.
     pub agent: String,
-    /// `observe` or `enforce`, at the last event.
+    /// `observe` or `enforce`.
     pub mode: String,
-    /// Sessions of this host, agent and mode.
+    /// Sessions so far.
     pub sessions: i64,
     /// Calls that were announced.
     pub calls: i64,
-    /// Results in enforce without a decision before them.
+    /// Calls that ran in `enforce` without a decision.
     pub undecided: i64,
     /// Time of the last event.
     pub seen_at: Timestamp,
@@ -315,7 +318,7 @@ impl HookStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn list(self) -> Result<Vec<HookSession>, StoreError> {
+    pub async fn list(self) -> Result<Vec<HookedHost>, StoreError> {
         type Row = (String, Option<String>, String, String, i64, i64, i64, jiff_sqlx::Timestamp);
         let rows: Vec<Row> = sqlx::query_as(
             "/* hooks.list */ SELECT host, shown_host, agent, mode, count(*), sum(calls)::bigint,
@@ -324,7 +327,7 @@ impl HookStore<'_> {
         )
         .fetch_all(&self.0.work)
         .await?;
-        let listed = |(host, shown_host, agent, mode, sessions, calls, undecided, seen_at): Row| HookSession {
+        let listed = |(host, shown_host, agent, mode, sessions, calls, undecided, seen_at): Row| HookedHost {
             host,
             shown_host,
             agent,

@@ -25,10 +25,8 @@ pub struct KeyRow {
     /// Agents that the key may speak for, as globs.
     pub agents: Vec<String>,
     /// When the key was made.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When the key was revoked; null while it is valid.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub revoked_at: Option<Timestamp>,
 }
 

@@ -77,13 +77,10 @@ pub struct Review {
     /// which is judged as a whole.
     pub assessments: Vec<EventAssessment>,
     /// When the review was reserved.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When a worker first leased the review.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub started_at: Option<Timestamp>,
     /// When the review ended.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub finished_at: Option<Timestamp>,
     /// True if its unit returned to the caps of its day.
     #[serde(skip)]

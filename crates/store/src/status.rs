@@ -2,6 +2,8 @@
 
 use jiff::civil::Date;
 use jiff_sqlx::ToSqlx;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{StoreError, aggregates::ShadowStore};
 use umbra_domain::{NanoUsd, SkipReason};
@@ -36,17 +38,17 @@ pub struct LastHour {
     pub failure: Option<String>,
 }
 
-/// Number of a shadow's skips for one reason on one day.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SkipRow {
-    /// The shadow.
+/// Number of skips of a shadow for one reason on one day.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct SkipView {
+    /// Name of the shadow.
     pub shadow: String,
-    /// Skip reason.
+    /// Reason of the skips.
     pub reason: SkipReason,
-    /// The shadow's local day.
+    /// Local day of the shadow.
     pub day: Date,
     /// Number of skips.
-    pub n: i64,
+    pub count: i64,
 }
 
 impl ShadowStore<'_> {
@@ -124,7 +126,7 @@ impl ShadowStore<'_> {
         reason: Option<SkipReason>,
         days: (Option<Date>, Option<Date>),
         limit: i64,
-    ) -> Result<Vec<SkipRow>, StoreError> {
+    ) -> Result<Vec<SkipView>, StoreError> {
         let rows: Vec<(String, i16, jiff_sqlx::Date, i64)> = sqlx::query_as(
             "/* status.skip_rows */ SELECT shadow, reason, day, sum(n)::bigint FROM skip_count
              WHERE ($1::text IS NULL OR shadow = $1) AND ($2::int2 IS NULL OR reason = $2)
@@ -140,8 +142,8 @@ impl ShadowStore<'_> {
         .await?;
         Ok(rows
             .into_iter()
-            .filter_map(|(shadow, code, day, n)| {
-                Some(SkipRow { shadow, reason: SkipReason::from_code(code)?, day: day.to_jiff(), n })
+            .filter_map(|(shadow, code, day, count)| {
+                Some(SkipView { shadow, reason: SkipReason::from_code(code)?, day: day.to_jiff(), count })
             })
             .collect())
     }

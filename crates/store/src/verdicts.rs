@@ -28,7 +28,6 @@ pub struct VerdictItem {
     /// kept it.
     pub decided_by: Option<DecidedBy>,
     /// Latest time of the decision; null where no active shadow reviews the event.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub verdict_by: Option<Timestamp>,
     /// Reasons, in sentences.
     pub reasons: Vec<String>,

@@ -9,10 +9,9 @@ use utoipa::ToSchema;
 
 use crate::{
     api::{
-        Api,
+        Api, JsonAnswer,
         auth::Caller,
-        body::{Media, expect_media, from_json},
-        params::Params,
+        params::{NOTE_CHARS, Params, fits_note},
         path_ids::{Addressed, PathId},
         problem::Problem,
     },
@@ -20,9 +19,6 @@ use crate::{
 };
 use umbra_domain::{ApprovalId, key::Scope, tool::ToolPatterns};
 use umbra_store::execution::{ApprovalFilter, ApprovalItem};
-
-/// Most characters of a note.
-const NOTE_CHARS: usize = 2_000;
 
 /// A person's decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
@@ -60,11 +56,7 @@ pub struct ApprovalList {
             description = "Only those of this tool (`server.name`), or of the tools that a glob matches"),
         ("limit" = Option<i64>, Query, description = "Items at most, 1 to 500; 50 unless given")),
     responses((status = 200, description = "The approvals, newest first", body = ApprovalList)))]
-pub async fn list_approvals(
-    State(api): State<Api>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<ApprovalList>, Problem> {
+pub async fn list_approvals(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<ApprovalList> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
     let state = params.parsed("state", "pending, approved, denied, used or expired", |word| {
         ["pending", "approved", "denied", "used", "expired"].contains(&word).then(|| word.to_owned())
@@ -72,10 +64,9 @@ pub async fn list_approvals(
     let agent = params.text("agent");
     let tools =
         params.parsed("tool", "a name or a glob such as stripe.*", |tool| ToolPatterns::compile([(tool, 0)]).ok());
-    let limit = params
-        .parsed("limit", "a number from 1 to 500", |text| text.parse().ok().filter(|limit| (1..=500).contains(limit)));
+    let limit = params.limit();
     params.finish()?;
-    let filter = ApprovalFilter { state, agent, limit: limit.unwrap_or(50) };
+    let filter = ApprovalFilter { state, agent, limit: limit.unwrap_or(50).into() };
     Ok(Json(ApprovalList { items: api.flows.boundary.approvals(filter, tools.as_ref()).await? }))
 }
 
@@ -87,7 +78,7 @@ pub async fn get_approval(
     State(api): State<Api>,
     caller: Caller,
     PathId(id): PathId<ApprovalId>,
-) -> Result<Json<ApprovalItem>, Problem> {
+) -> JsonAnswer<ApprovalItem> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
     Ok(Json(api.flows.boundary.approval(id).await?.ok_or_else(ApprovalId::unknown)?))
 }
@@ -97,23 +88,18 @@ pub async fn get_approval(
 #[utoipa::path(post, path = "/v1/approvals/{id}", tag = "boundary", request_body = ApprovalRequest,
     params(("id" = String, Path, description = "An approval's id, from a decision `ask`")),
     responses((status = 200, description = "The approval after the answer", body = ApprovalItem),
-        (status = 409, description = "The approval was answered before, has expired, or fails authentication",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "The approval was answered before, has expired, or fails authentication")))]
 pub async fn post_approval(
     State(api): State<Api>,
     caller: Caller,
     PathId(id): PathId<ApprovalId>,
     request: Request,
-) -> Result<Json<ApprovalItem>, Problem> {
+) -> JsonAnswer<ApprovalItem> {
     caller.require(Scope::Admin)?;
-    expect_media(request.headers(), &[Media::Json])?;
-    let ApprovalRequest { decision, reason } = from_json(&api.bodies.read(request).await?)?;
-    if reason.as_ref().is_some_and(|reason| reason.chars().count() > NOTE_CHARS || reason.contains('\0')) {
-        return Err(Problem::invalid_request("the reason is too long").at(
-            "/reason",
-            "range",
-            format!("at most {NOTE_CHARS} characters, without U+0000"),
-        ));
+    let ApprovalRequest { decision, reason } = api.bodies.read_json(request).await?;
+    if !reason.as_deref().is_none_or(fits_note) {
+        let right = format!("at most {NOTE_CHARS} characters, without U+0000");
+        return Err(Problem::invalid_values([("/reason", "range", right)]));
     }
     let approve = decision == ApprovalDecision::Approve;
     let webhooks = api.flows.webhooks.load();

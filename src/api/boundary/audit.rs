@@ -1,12 +1,6 @@
 //! `/v1/audit`: rows of the audit as lines of JSON, up to the newest or followed without end.
 
-use std::{
-    collections::VecDeque,
-    io,
-    pin::Pin,
-    task::{Context, Poll, ready},
-    time::Duration,
-};
+use std::{collections::VecDeque, time::Duration};
 
 use axum::{
     body::Body,
@@ -15,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use hyper::body::Frame;
+use futures_util::stream::try_unfold;
 
 use crate::{
     api::{Api, auth::Caller, params::Params, problem::Problem},
@@ -69,14 +63,7 @@ pub async fn get_audit(State(api): State<Api>, caller: Caller, mut params: Param
     let search = search(&api, &mut params);
     let after = params.parsed("after", "a row's seq", |text| text.parse().ok().filter(|seq: &i64| *seq >= 0));
     let follow = params.parsed("follow", "true or false", |text| text.parse::<bool>().ok()) == Some(true);
-    let newest_first = params.parsed("order", "asc or desc", |text| match text {
-        "asc" => Some(false),
-        "desc" => Some(true),
-        _ => None,
-    });
-    let newest_first = newest_first == Some(true);
-    let limit = params
-        .parsed("limit", "a number from 1 to 500", |text| text.parse().ok().filter(|limit| (1..=500).contains(limit)));
+    let (newest_first, limit) = (params.descending(), params.limit().map(i64::from));
     if newest_first && (follow || after.is_some()) {
         params.fault(
             "order",
@@ -103,7 +90,8 @@ pub async fn get_audit(State(api): State<Api>, caller: Caller, mut params: Param
             headers.insert(WARNING, value);
         }
     }
-    Ok((headers, Body::new(AuditLinesBody(Box::pin(reader.next())))).into_response())
+    // The answer breaks off when the database goes away: a part cannot pass for the whole.
+    Ok((headers, Body::from_stream(try_unfold(reader, AuditStream::next))).into_response())
 }
 
 /// Reads the filters of a request; faults are kept in `params`.
@@ -157,8 +145,6 @@ struct AuditStream {
     ended: bool,
 }
 
-type Piece = Option<Result<(Bytes, AuditStream), StoreError>>;
-
 impl AuditStream {
     async fn read(&mut self) -> Result<(), StoreError> {
         let store = &self.api.flows.boundary.store;
@@ -188,46 +174,20 @@ impl AuditStream {
     }
 
     /// Returns the next piece to send; `None` at the end.
-    async fn next(mut self) -> Piece {
+    async fn next(mut self) -> Result<Option<(Bytes, Self)>, StoreError> {
         let draining = self.api.draining.clone();
         loop {
             if let Some(piece) = self.ready.pop_front() {
-                return Some(Ok((piece, self)));
+                return Ok(Some((piece, self)));
             }
-            if self.left == Some(0) {
-                return None;
+            if self.left == Some(0) || (self.ended && !self.follow) {
+                return Ok(None);
             }
-            if self.ended {
-                if !self.follow {
-                    return None;
-                }
-                draining.run_until_cancelled(tokio::time::sleep(BETWEEN_LOOKS)).await?;
+            let pause = tokio::time::sleep(BETWEEN_LOOKS);
+            if self.ended && draining.run_until_cancelled(pause).await.is_none() {
+                return Ok(None);
             }
-            if let Err(error) = self.read().await {
-                return Some(Err(error));
-            }
+            self.read().await?;
         }
-    }
-}
-
-/// Response body that reads on only when the connection asks for more. It breaks off when the database goes away: a
-/// part cannot pass for the whole.
-struct AuditLinesBody(Pin<Box<dyn Future<Output = Piece> + Send>>);
-
-impl hyper::body::Body for AuditLinesBody {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        Poll::Ready(match ready!(self.0.as_mut().poll(cx)) {
-            Some(Ok((piece, reader))) => {
-                self.0 = Box::pin(reader.next());
-                Some(Ok(Frame::data(piece)))
-            }
-            ended => {
-                self.0 = Box::pin(std::future::ready(None));
-                ended.and_then(Result::err).map(|error| Err(io::Error::other(error.to_string())))
-            }
-        })
     }
 }

@@ -11,10 +11,10 @@ use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
 use crate::api::{
-    Api,
+    Api, JsonAnswer,
     auth::Caller,
     body::{Media, expect_media, from_json},
-    params::{Params, PathPart},
+    params::{Params, PathPart, expect_note},
     problem::Problem,
 };
 use umbra_boundary::{
@@ -35,8 +35,6 @@ use umbra_policy::check_condition;
 
 /// Largest tools file, in bytes.
 const MAX_YAML_BYTES: usize = 1024 * 1024;
-/// Most characters of a reason.
-const REASON_CHARS: usize = 2_000;
 /// Most recorded results that are read from the audit.
 const MOST_RECORDED: i64 = 200;
 
@@ -89,7 +87,6 @@ pub struct ContractView {
 #[schema(as = ContractLive)]
 pub struct LiveView {
     /// Time since which this version is in force.
-    #[schema(value_type = String, format = DateTime)]
     pub since: Timestamp,
     /// Number of results that were compared with the contract.
     pub results: i64,
@@ -98,13 +95,10 @@ pub struct LiveView {
     /// Last misfit: its place, and what was expected there.
     pub misfit: Option<String>,
     /// Time of the last reported result.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_at: Option<Timestamp>,
     /// Time of the last reported result that fitted.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub fit_at: Option<Timestamp>,
     /// Time at which a person last confirmed the contract.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub confirmed_at: Option<Timestamp>,
 }
 
@@ -171,11 +165,7 @@ async fn views(api: &Api) -> Result<Vec<ContractView>, Problem> {
 /// Lists the contracts in force, with their promises and whether live results still fit them.
 #[utoipa::path(get, path = "/v1/contracts", tag = "boundary",
     responses((status = 200, description = "The contracts", body = ContractList)))]
-pub async fn list_contracts(
-    State(api): State<Api>,
-    caller: Caller,
-    params: Params,
-) -> Result<Json<ContractList>, Problem> {
+pub async fn list_contracts(State(api): State<Api>, caller: Caller, params: Params) -> JsonAnswer<ContractList> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
     params.finish()?;
     Ok(Json(ContractList { items: views(&api).await? }))
@@ -197,7 +187,7 @@ pub struct Lint {
 #[utoipa::path(post, path = "/v1/contracts/lint", tag = "boundary",
     request_body(content = String, content_type = "application/yaml", description = "The tools file, as YAML (or JSON, which is YAML too)"),
     responses((status = 200, description = "The faults of the file; none if it is valid", body = Lint)))]
-pub async fn post_lint(State(api): State<Api>, caller: Caller, request: Request) -> Result<Json<Lint>, Problem> {
+pub async fn post_lint(State(api): State<Api>, caller: Caller, request: Request) -> JsonAnswer<Lint> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
     expect_media(request.headers(), &[Media::Yaml, Media::Json])?;
     let body = api.bodies.read(request).await?;
@@ -210,8 +200,7 @@ pub async fn post_lint(State(api): State<Api>, caller: Caller, request: Request)
         return Err(Problem::invalid_request("the body is not UTF-8: save the file as UTF-8"));
     };
     let linted = spawn_blocking(move || {
-        let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
-        match tools::load("body", &text, ToolsFileValidators { contract: &faults, condition: &condition }) {
+        match tools::load("body", &text, ToolsFileValidators { contract: &faults, condition: &check_condition }) {
             Ok(loaded) => {
                 Lint { contracts: loaded.value.contracts.len(), faults: Vec::new(), warnings: loaded.warnings }
             }
@@ -266,7 +255,7 @@ pub async fn post_infer(
     caller: Caller,
     mut params: Params,
     request: Request,
-) -> Result<Json<InferredContracts>, Problem> {
+) -> JsonAnswer<InferredContracts> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
     let effect = params.parsed("effect", "read, write or destructive", Effect::parse);
     params.finish()?;
@@ -327,14 +316,10 @@ pub async fn post_confirm(
     caller: Caller,
     PathPart(contract): PathPart,
     request: Request,
-) -> Result<Json<ContractView>, Problem> {
+) -> JsonAnswer<ContractView> {
     caller.require(Scope::Admin)?;
-    expect_media(request.headers(), &[Media::Json])?;
-    let ConfirmRequest { reason } = from_json(&api.bodies.read(request).await?)?;
-    if reason.trim().is_empty() || reason.chars().count() > REASON_CHARS || reason.contains('\0') {
-        let right = format!("1 to {REASON_CHARS} characters, without U+0000");
-        return Err(Problem::invalid_request("a reason is wanted").at("/reason", "range", right));
-    }
+    let ConfirmRequest { reason } = api.bodies.read_json(request).await?;
+    expect_note("/reason", &reason)?;
     let missing = || Problem::not_found("contract not in force; GET /v1/contracts lists the contracts in force");
     let rules = api.flows.boundary.rules.load_full();
     let found = rules.tools.contracts().all().find(|one| one.id() == contract).ok_or_else(missing)?;

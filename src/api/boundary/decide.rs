@@ -3,11 +3,9 @@
 use axum::{
     Json,
     extract::{Request, State},
-    http::{HeaderName, HeaderValue},
     response::{IntoResponse, Response},
 };
 use serde_json::Value;
-use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use crate::{
@@ -15,8 +13,8 @@ use crate::{
         Api,
         auth::Caller,
         body::{Media, expect_media},
-        entrance::ArrivalTime,
-        events::invalid_request,
+        entrance::arrived,
+        events::{invalid_request, marked},
         params::PathPart,
         problem::Problem,
     },
@@ -24,10 +22,7 @@ use crate::{
     ingest::{self, CallRequest},
 };
 use umbra_boundary::answer::Answer;
-use umbra_domain::key::Scope;
-
-/// Response header of an answer that repeats an earlier one.
-static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+use umbra_domain::{CallOutcome, key::Scope};
 
 /// A call of a tool that needs a decision.
 #[derive(Debug, ToSchema)]
@@ -105,23 +100,6 @@ pub struct ToolSchema {
     output_schema: Option<Value>,
 }
 
-/// Outcome of a call.
-#[derive(Debug, ToSchema)]
-#[schema(as = OutcomeRequest)]
-#[expect(dead_code, reason = "it documents what `ingest::outcome_request` reads")]
-pub struct OutcomeSchema {
-    /// Agent that made the call.
-    agent: String,
-    /// `ok` or `error`.
-    status: umbra_domain::OutcomeStatus,
-    /// Answer of the tool, any JSON.
-    result: Option<Value>,
-    /// Error message.
-    error: Option<String>,
-    /// Duration of the call, in milliseconds.
-    duration_ms: Option<u64>,
-}
-
 /// Decides about a call of a tool. Only `execute` lets the call run. The decision is in the audit before this answers.
 /// A call that cannot be decided in time is answered all the same, and then changes nothing. A refusal is no HTTP
 /// error: `decision` is `block`, and `reason` says why. A repeated `call_id` gets the same answer (`replayed`) without
@@ -129,12 +107,11 @@ pub struct OutcomeSchema {
 /// (`call_finished`), and while calls that ran at the time of the decision no longer run (`execution_changed`).
 #[utoipa::path(post, path = "/v1/decide", tag = "boundary", request_body = CallSchema,
     responses((status = 200, description = "The decision about the call", body = Answer),
-        (status = 422, description = "The call_id was used before for a different call",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 422, description = "The call_id was used before for a different call")))]
 pub async fn post_decide(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Decide)?;
     expect_media(request.headers(), &[Media::Json])?;
-    let asked = request.extensions().get::<ArrivalTime>().map_or_else(Instant::now, |arrived| arrived.0);
+    let asked = arrived(&request);
     let body = api.bodies.read(request).await?;
     let CallRequest { mut call, digest_input } = ingest::call_request(&body, &api.limits).map_err(invalid_request)?;
     caller.speak_for(&call.agent)?;
@@ -150,11 +127,10 @@ pub async fn post_decide(State(api): State<Api>, caller: Caller, request: Reques
 }
 
 /// Reports the outcome of a call that ran. A repeated report gets the same answer; a different one is refused.
-#[utoipa::path(post, path = "/v1/calls/{call_id}/outcome", tag = "boundary", request_body = OutcomeSchema,
+#[utoipa::path(post, path = "/v1/calls/{call_id}/outcome", tag = "boundary", request_body = CallOutcome,
     params(("call_id" = String, Path, description = "The call's id, as the caller gave it")),
     responses((status = 200, description = "The outcome is stored in the audit", body = Reported),
-        (status = 422, description = "A different outcome of this call was reported before",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 422, description = "A different outcome of this call was reported before")))]
 pub async fn post_outcome(
     State(api): State<Api>,
     caller: Caller,
@@ -179,11 +155,4 @@ pub async fn post_outcome(
     })?;
     let replayed = reported.replayed;
     Ok(marked(replayed, Json(reported).into_response()))
-}
-
-fn marked(replayed: bool, mut response: Response) -> Response {
-    if replayed {
-        response.headers_mut().insert(REPLAYED.clone(), HeaderValue::from_static("true"));
-    }
-    response
 }

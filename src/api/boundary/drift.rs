@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::{Json, extract::State};
 
 use crate::{
-    api::{Api, auth::Caller, params::Params, problem::Problem},
+    api::{Api, JsonAnswer, auth::Caller, params::Params},
     flows::audit::drift::{Drift, Windows},
 };
 use umbra_config::quantity::parse_duration;
@@ -29,7 +29,7 @@ const LONGEST: Duration = Duration::from_hours(365 * 24);
         ("window" = Option<String>, Query,
             description = "Length of the recent window, which ends now: 30m, 24h, 7d", example = "24h")),
     responses((status = 200, description = "The contracts and the behaviour that have drifted", body = Drift)))]
-pub async fn get_drift(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Json<Drift>, Problem> {
+pub async fn get_drift(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<Drift> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
     let agent = params.text("agent").map(|given| api.flows.boundary.name_asked_for(&given));
     let right = "a duration from 1s to 365d such as 30m, 24h, 7d";

@@ -11,10 +11,9 @@ use utoipa::ToSchema;
 
 use crate::{
     api::{
-        Api,
+        Api, JsonAnswer,
         auth::Caller,
-        body::{Media, expect_media, from_json},
-        params::Params,
+        params::{NOTE_CHARS, Params, fits_note},
         problem::Problem,
     },
     flows::decisions::{EffectiveQuery, NewOverride, OverrideError, RunName, RunsAfter},
@@ -24,8 +23,6 @@ use umbra_domain::{Execution, Override, OverrideScope, key::Scope, tool::plain_t
 
 /// Most bytes of a name or glob.
 const VALUE_BYTES: usize = 256;
-/// Most characters of a reason.
-const REASON_CHARS: usize = 2_000;
 /// Most overrides in force at a time: each decision reads them all.
 const MOST_OVERRIDES: usize = 1_000;
 
@@ -86,11 +83,7 @@ pub struct OverrideChange {
 #[utoipa::path(get, path = "/v1/execution", tag = "boundary",
     responses((status = 200,
         description = "The overrides in force, and what calls do in this environment", body = ExecutionView)))]
-pub async fn get_execution(
-    State(api): State<Api>,
-    caller: Caller,
-    params: Params,
-) -> Result<Json<ExecutionView>, Problem> {
+pub async fn get_execution(State(api): State<Api>, caller: Caller, params: Params) -> JsonAnswer<ExecutionView> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
     params.finish()?;
     let nobody = || Problem::internal("a parent where none was named");
@@ -107,19 +100,12 @@ pub async fn get_execution(
 #[utoipa::path(put, path = "/v1/execution", tag = "boundary", request_body = OverrideRequest,
     responses((status = 200,
         description = "The changed override, and the runs that the change affects", body = OverrideChange),
-        (status = 404, description = "No override is in force for this scope and value",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "No override is in force for this scope and value"),
         (status = 409,
-            description = "The session can write in ways that Umbra cannot intercept, so it cannot be set to shadow",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
-pub async fn put_execution(
-    State(api): State<Api>,
-    caller: Caller,
-    request: Request,
-) -> Result<Json<OverrideChange>, Problem> {
+            description = "The session can write in ways that Umbra cannot intercept, so it cannot be set to shadow")))]
+pub async fn put_execution(State(api): State<Api>, caller: Caller, request: Request) -> JsonAnswer<OverrideChange> {
     caller.require(Scope::Admin)?;
-    expect_media(request.headers(), &[Media::Json])?;
-    let request: OverrideRequest = from_json(&api.bodies.read(request).await?)?;
+    let request: OverrideRequest = api.bodies.read_json(request).await?;
     let (value, expires_at) = check(&request, api.flows.clock.now())?;
     let OverrideRequest { scope, execution, reason, .. } = request;
     let (before, changed_at) = (api.flows.boundary.overrides().await?, api.flows.store.now().await?);
@@ -154,7 +140,7 @@ async fn changed(
     mut change: OverrideChange,
     before: &[Override],
     changed_at: Timestamp,
-) -> Result<Json<OverrideChange>, Problem> {
+) -> JsonAnswer<OverrideChange> {
     let RunsAfter { stay, ended } = api.flows.boundary.settle_runs(before, changed_at).await?;
     if !stay.is_empty() {
         let names: Vec<String> =
@@ -179,13 +165,8 @@ async fn changed(
     responses((status = 200,
             description = "Effective execution of the call, with the setting or override that decides it",
             body = Effective),
-        (status = 404, description = "The parent run is unknown, so calls that change something would not run",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
-pub async fn get_effective(
-    State(api): State<Api>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<Effective>, Problem> {
+        (status = 404, description = "The parent run is unknown, so calls that change something would not run")))]
+pub async fn get_effective(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<Effective> {
     caller.require_any(&[Scope::Read, Scope::Decide])?;
     let [agent, session, tool, run, parent_run] =
         ["agent", "session", "tool", "run", "parent_run"].map(|name| params.text(name));
@@ -226,31 +207,21 @@ fn check(request: &OverrideRequest, now: Timestamp) -> Result<(String, Option<Ti
         }
         _ => {}
     }
-    if reason.trim().is_empty() || reason.chars().count() > REASON_CHARS || reason.contains('\0') {
-        faults.push(("/reason", "range", format!("give a reason of at most {REASON_CHARS} characters")));
+    if reason.trim().is_empty() || !fits_note(reason) {
+        faults.push(("/reason", "range", format!("give a reason of at most {NOTE_CHARS} characters")));
     }
-    let end: Option<Result<Timestamp, _>> = expires_at.as_ref().map(|end| end.parse());
-    let expires_at = match end {
-        Some(Err(_)) => {
-            let words = "write a time such as 2026-02-28T14:30:00Z (RFC 3339), at the latest 9999-12-30T22:00:00Z; \
-                         leave expires_at out for an override without an end";
-            faults.push(("/expires_at", "format", words.to_owned()));
-            None
-        }
-        Some(Ok(end)) if end <= now => {
-            let words = "this time is in the past: give a future time, or leave expires_at out";
-            faults.push(("/expires_at", "range", words.to_owned()));
-            None
-        }
-        Some(Ok(end)) => Some(end),
-        None => None,
-    };
+    let expires_at = expires_at.as_ref().and_then(|end| end.parse::<Timestamp>().ok());
+    if request.expires_at.is_some() && expires_at.is_none() {
+        let words = "write a time such as 2026-02-28T14:30:00Z (RFC 3339), at the latest 9999-12-30T22:00:00Z; \
+                     leave expires_at out for an override without an end";
+        faults.push(("/expires_at", "format", words.to_owned()));
+    }
+    if expires_at.is_some_and(|end| end <= now) {
+        let words = "this time is in the past: give a future time, or leave expires_at out";
+        faults.push(("/expires_at", "range", words.to_owned()));
+    }
     if faults.is_empty() {
         return Ok((value, expires_at));
     }
-    let mut problem = Problem::invalid_request("the override has invalid values; errors lists them");
-    for (pointer, code, detail) in faults {
-        problem = problem.at(pointer, code, detail);
-    }
-    Err(problem)
+    Err(Problem::invalid_request("the override has invalid values; errors lists them").with(faults))
 }

@@ -3,7 +3,7 @@
 use axum::{Json, extract::State};
 
 use crate::{
-    api::{Api, auth::Caller, params::Params, problem::Problem},
+    api::{Api, JsonAnswer, auth::Caller, params::Params},
     flows::audit::gate::gate,
 };
 use umbra_boundary::gate::Gate;
@@ -19,7 +19,7 @@ const NAME_BYTES: usize = 100;
         description = "The environment's name; the server's own unless given", example = "production")),
     responses((status = 200,
         description = "Result of the gate, with each reason against the environment", body = Gate)))]
-pub async fn get_gate(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Json<Gate>, Problem> {
+pub async fn get_gate(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<Gate> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
     let right = "1 to 100 printable characters";
     let environment = params.parsed("environment", right, |text| {

@@ -12,10 +12,9 @@ use utoipa::ToSchema;
 
 use crate::{
     api::{
-        Api,
+        Api, JsonAnswer,
         auth::Caller,
-        body::{Media, expect_media, from_json},
-        params::{Params, PathPart, prefers},
+        params::{Params, PathPart, expect_note, prefers},
         problem::Problem,
     },
     flows::{
@@ -25,9 +24,6 @@ use crate::{
 };
 use umbra_domain::key::Scope;
 use umbra_store::execution::RunFilter;
-
-/// Most characters of a reason.
-const REASON_CHARS: usize = 2_000;
 
 /// Runs.
 #[derive(Debug, Serialize, ToSchema)]
@@ -64,17 +60,16 @@ pub struct RunsEnded {
             description = "`true`: only runs that stay in shadow, and runs of sessions and processes"),
         ("limit" = Option<i64>, Query, description = "Runs at most, 1 to 500; 50 unless given")),
     responses((status = 200, description = "The runs, newest call first", body = RunList)))]
-pub async fn list_runs(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Json<RunList>, Problem> {
+pub async fn list_runs(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<RunList> {
     let [agent, run] = ["agent", "run"].map(|name| params.text(name));
     let in_shadow = params.parsed("in_shadow", "true or false", |text| text.parse().ok()).unwrap_or_default();
-    let limit = params
-        .parsed("limit", "a number from 1 to 500", |text| text.parse().ok().filter(|limit| (1..=500).contains(limit)));
+    let limit = params.limit();
     params.finish()?;
     match &agent {
         Some(agent) => caller.speak_for(agent)?,
         None => caller.require(Scope::Read)?,
     }
-    let filter = RunFilter { agent, run, since: None, in_shadow, limit: limit.unwrap_or(50) };
+    let filter = RunFilter { agent, run, since: None, in_shadow, limit: limit.unwrap_or(50).into() };
     let mut items = api.flows.boundary.runs(filter).await?;
     items.retain(|item| caller.sees(&item.agent));
     Ok(Json(RunList { items }))
@@ -85,21 +80,16 @@ pub async fn list_runs(State(api): State<Api>, caller: Caller, mut params: Param
 #[utoipa::path(post, path = "/v1/runs/{run}/end", tag = "boundary", request_body = EndRequest,
     params(("run" = String, Path, description = "The run's name, as calls give it", example = "nightly")),
     responses((status = 200, description = "The runs that were ended", body = RunsEnded),
-        (status = 404, description = "No run has this name",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 404, description = "No run has this name")))]
 pub async fn end_run(
     State(api): State<Api>,
     caller: Caller,
     PathPart(run): PathPart,
     request: Request,
-) -> Result<Json<RunsEnded>, Problem> {
+) -> JsonAnswer<RunsEnded> {
     caller.require(Scope::Admin)?;
-    expect_media(request.headers(), &[Media::Json])?;
-    let EndRequest { agent, reason } = from_json(&api.bodies.read(request).await?)?;
-    if reason.trim().is_empty() || reason.chars().count() > REASON_CHARS || reason.contains('\0') {
-        let detail = format!("give a reason of at most {REASON_CHARS} characters");
-        return Err(Problem::invalid_request("the reason is missing or too long").at("/reason", "range", detail));
-    }
+    let EndRequest { agent, reason } = api.bodies.read_json(request).await?;
+    expect_note("/reason", &reason)?;
     let unknown = || Problem::not_found("run not found: no agent has a run of this name; GET /v1/runs lists them");
     if run.contains('\0') || agent.as_ref().is_some_and(|agent| agent.contains('\0')) {
         return Err(unknown());
@@ -123,8 +113,7 @@ const LINES: &str = "application/x-ndjson";
             description = "The name of a repetition of the first run", example = "r1-again")),
     responses((status = 200, description = "The differences and the summary",
             content((String = "application/x-ndjson"), (RunsCompared = "application/json"))),
-        (status = 409, description = "A run has more than 5,000 calls, or 32 MiB of arguments and stubs",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "A run has more than 5,000 calls, or 32 MiB of arguments and stubs")))]
 pub async fn diff_runs(
     State(api): State<Api>,
     caller: Caller,

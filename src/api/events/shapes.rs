@@ -14,7 +14,7 @@ use crate::{
         followers::open_breakers::BreakerAdvice,
     },
 };
-use umbra_domain::{Disposition, Event, EventId, Mark, StoredEvent, TokenCount, TriggerMark};
+use umbra_domain::{Disposition, Event, EventId, Mark, NanoUsd, StoredEvent, TokenCount, ToolCall, TriggerMark};
 use umbra_store::{
     StoreError,
     events::{EventRow, received_at},
@@ -55,14 +55,14 @@ struct PostedBody;
 
 impl ToSchema for PostedBody {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        EventBody::schemas(schemas);
-        schemas.push(("NewToolCall".to_owned(), with_any_json(ToolBody::schema(), &["result", "error"])));
+        EventBodySchema::schemas(schemas);
+        schemas.push(("NewToolCall".to_owned(), with_any_json(ToolCall::schema(), &["result", "error"])));
     }
 }
 
 impl PartialSchema for PostedBody {
     fn schema() -> RefOr<Schema> {
-        let mut body = with_any_json(EventBody::schema(), &["input", "output"]);
+        let mut body = with_any_json(EventBodySchema::schema(), &["input", "output"]);
         if let RefOr::T(Schema::Object(body)) = &mut body
             && let Some(RefOr::T(Schema::OneOf(tool))) = body.properties.get_mut("tool")
         {
@@ -89,130 +89,58 @@ fn with_any_json(mut schema: RefOr<Schema>, properties: &[&str]) -> RefOr<Schema
 }
 
 /// Content of an event.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(ToSchema)]
 #[schema(as = EventBody)]
-pub struct EventBody {
+#[expect(dead_code, reason = "it documents the schema")]
+pub struct EventBodySchema {
     /// Name of the watched agent.
     #[schema(min_length = 1, max_length = 256, example = "writer-agent")]
-    pub agent: String,
+    agent: String,
     /// Piece of work that the event belongs to.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256, example = "t-1")]
-    pub task_id: Option<String>,
+    task_id: Option<String>,
     /// Session of the agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256)]
-    pub session_id: Option<String>,
+    session_id: Option<String>,
     /// Instruction that the agent was given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub task: Option<String>,
+    task: Option<String>,
     /// Kind of task.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256)]
-    pub task_type: Option<String>,
+    task_type: Option<String>,
     /// Input of the agent: text; other JSON is kept as its text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub input: Option<String>,
+    input: Option<String>,
     /// Output of the agent: text; other JSON is kept as its text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "Deployed. The key is in config.py.")]
-    pub output: Option<String>,
+    output: Option<String>,
     /// Tool call and its result.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool: Option<ToolBody>,
+    tool: Option<ToolCall>,
     /// Cost of this action, in US dollars.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 1_000_000)]
-    pub cost_usd: Option<f64>,
+    cost_usd: Option<f64>,
     /// Cost of the whole task so far, in US dollars.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 1_000_000)]
-    pub task_cost_usd: Option<f64>,
+    task_cost_usd: Option<f64>,
     /// Tokens that the action used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<TokenCount>,
+    tokens: Option<TokenCount>,
     /// Status at the end of the action: `ok`, `error`, …
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256)]
-    pub status: Option<String>,
+    status: Option<String>,
     /// Reason why the model stopped: `stop`, `length`, …
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256)]
-    pub stop_reason: Option<String>,
+    stop_reason: Option<String>,
     /// Number of the attempt at the same output, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1000)]
-    pub attempt: Option<u32>,
+    attempt: Option<u32>,
     /// Event whose output this one replaces.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, pattern = "^evt_[0-9a-f]{32}$")]
-    pub supersedes: Option<EventId>,
+    supersedes: Option<EventId>,
     /// Start of the action, by the sender's clock.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub occurred_at: Option<Timestamp>,
+    occurred_at: Option<Timestamp>,
     /// Duration of the action, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 31_536_000_000_i64, example = 840)]
-    pub duration_ms: Option<u64>,
+    duration_ms: Option<u64>,
     /// Any data of the sender.
-    #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
-    #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
-    pub metadata: serde_json::Map<String, serde_json::Value>,
-}
-
-/// A tool call.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ToolCall)]
-pub struct ToolBody {
-    /// Name of the tool.
-    #[schema(min_length = 1, max_length = 256, example = "write_file")]
-    pub name: String,
-    /// Arguments, any JSON.
-    #[serde(skip_serializing_if = "serde_json::Value::is_null")]
-    pub args: serde_json::Value,
-    /// Result: text; other JSON is kept as its text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result: Option<String>,
-    /// Error: text; other JSON is kept as its text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// Exit code of the program that the tool ran; any but 0 is a failure.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = -2_147_483_648_i64, maximum = 4_294_967_295_i64, example = 0)]
-    pub exit_code: Option<i64>,
-}
-
-impl From<Event> for EventBody {
-    fn from(event: Event) -> Self {
-        let tool = event.tool.map(|tool| ToolBody {
-            name: tool.name,
-            args: tool.args,
-            result: tool.result,
-            error: tool.error,
-            exit_code: tool.exit_code,
-        });
-        Self {
-            agent: event.agent,
-            task_id: event.task_id,
-            session_id: event.session_id,
-            task: event.task,
-            task_type: event.task_type,
-            input: event.input,
-            output: event.output,
-            tool,
-            cost_usd: event.cost_usd.map(umbra_domain::NanoUsd::usd),
-            task_cost_usd: event.task_cost_usd.map(umbra_domain::NanoUsd::usd),
-            tokens: event.tokens,
-            status: event.status,
-            stop_reason: event.stop_reason,
-            attempt: event.attempt,
-            supersedes: event.supersedes,
-            occurred_at: event.occurred_at,
-            duration_ms: event.duration_ms,
-            metadata: event.metadata,
-        }
-    }
+    metadata: Option<std::collections::HashMap<String, serde_json::Value>>,
 }
 
 /// Answer to a posted event.
@@ -222,7 +150,6 @@ pub struct AcceptedEvent {
     #[schema(value_type = String, example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub id: EventId,
     /// Time of receipt.
-    #[schema(value_type = String, format = DateTime)]
     pub received_at: Timestamp,
     /// `committed`: the event survives a crash of the server and the database. `local`: it survives a crash of this
     /// server, on whose disk it waits for the database.
@@ -310,11 +237,19 @@ pub struct EventView {
     #[schema(value_type = String)]
     pub id: EventId,
     /// Time of receipt.
-    #[schema(value_type = String, format = DateTime)]
     pub received_at: Timestamp,
     /// Content of the event, normalised and redacted.
+    #[schema(value_type = EventBodySchema)]
     #[serde(flatten)]
-    pub body: EventBody,
+    pub body: Event,
+    /// Cost of the action, in US dollars.
+    #[schema(ignore)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Cost of the whole task so far, in US dollars.
+    #[schema(ignore)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_cost_usd: Option<f64>,
     /// Triggers of the event, each with its source.
     pub triggers: Vec<TriggerMark>,
     /// Marks of the screening: secrets (redacted) and hidden characters (removed).
@@ -336,7 +271,10 @@ impl EventView {
         let broken = |error: serde_json::Error| {
             Problem::from(StoreError::Inconsistent { table: "event", problem: error.to_string() })
         };
-        let StoredEvent { event, triggers, mut marks } = serde_json::from_slice(&row.payload).map_err(broken)?;
+        let StoredEvent { mut event, triggers, mut marks } = serde_json::from_slice(&row.payload).map_err(broken)?;
+        (event.triggers, event.output_form) = (Vec::new(), None);
+        let [cost_usd, task_cost_usd] =
+            [event.cost_usd.take(), event.task_cost_usd.take()].map(|cost| cost.map(NanoUsd::usd));
         // Values only tell one secret from another; readers do not need them.
         for mark in &mut marks {
             mark.value = None;
@@ -344,7 +282,9 @@ impl EventView {
         Ok(Self {
             id: row.id,
             received_at: received_at(row.id),
-            body: event.into(),
+            body: event,
+            cost_usd,
+            task_cost_usd,
             triggers,
             marks,
             dispositions: row.dispositions,

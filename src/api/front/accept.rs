@@ -13,11 +13,12 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{ConnectionLimits, connection};
+use super::connection;
 use crate::{
     api::problem::Problem,
     lifecycle::{self, Tasks},
 };
+use umbra_config::settings;
 
 /// Most connections being refused at once; connections beyond are closed without an answer.
 const REFUSALS: usize = 128;
@@ -33,13 +34,13 @@ pub(super) async fn run(
     listener: TcpListener,
     (routes, exports): (Router, Router),
     tasks: Tasks,
-    limits: ConnectionLimits,
+    settings: settings::Server,
 ) {
-    let room = within_descriptors(limits.max_connections);
+    let room = within_descriptors(settings.max_connections);
     let door = Acceptor {
         room: Arc::new(Semaphore::new(room.min(Semaphore::MAX_PERMITS))),
         refusals: Arc::new(Semaphore::new(REFUSALS)),
-        limits: Arc::new(limits),
+        settings: Arc::new(settings),
         routes,
         exports,
         tasks,
@@ -86,7 +87,7 @@ fn within_descriptors(wanted: usize) -> usize {
 struct Acceptor {
     room: Arc<Semaphore>,
     refusals: Arc<Semaphore>,
-    limits: Arc<ConnectionLimits>,
+    settings: Arc<settings::Server>,
     routes: Router,
     /// Routes over HTTP/2.
     exports: Router,
@@ -101,7 +102,7 @@ impl Acceptor {
         }
         let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else { return self.refuse(socket) };
         let routes = (self.routes.clone(), self.exports.clone());
-        let served = connection::serve(socket, peer, routes, Arc::clone(&self.limits), self.tasks.clone());
+        let served = connection::serve(socket, peer, routes, Arc::clone(&self.settings), self.tasks.clone());
         self.tasks.spawn("http connection", async move {
             served.await;
             drop(place);

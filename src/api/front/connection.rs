@@ -32,11 +32,12 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::{
-    ConnectionLimits, http2,
+    http2,
     stream::{Phase, TimedStream},
     wire_checks::TwoLengths,
 };
-use crate::lifecycle::Tasks;
+use crate::{api::admission::Ticket, lifecycle::Tasks};
+use umbra_config::settings;
 
 /// Pause before the next look at a beginning that may still be of either protocol.
 const BETWEEN_PEEKS: Duration = Duration::from_millis(5);
@@ -49,31 +50,31 @@ pub(super) async fn serve(
     socket: TcpStream,
     peer: SocketAddr,
     (routes, exports): (Router, Router),
-    limits: Arc<ConnectionLimits>,
+    settings: Arc<settings::Server>,
     tasks: Tasks,
 ) {
     let soft = tasks.soft().clone();
     // Before the first byte a connection holds no buffer: thousands of silent ones cost little.
-    match spoken(&socket, &limits, &soft).await {
+    match spoken(&socket, &settings, &soft).await {
         None => return,
-        Some(Protocol::Http2) => return http2::serve(socket, peer, exports, limits, tasks).await,
+        Some(Protocol::Http2) => return http2::serve(socket, peer, exports, settings, tasks).await,
         Some(Protocol::Http1) => {}
     }
     let phase = Phase::default();
-    let stream = TimedStream::new(socket, phase.clone(), Arc::clone(&limits));
+    let stream = TimedStream::new(socket, phase.clone(), Arc::clone(&settings));
     let stopping = soft.clone();
     let service = service_fn(move |request| answer(request, peer, routes.clone(), phase.clone(), stopping.clone()));
     let connection = http1::Builder::new()
         .header_read_timeout(None) // The stream has the deadlines; this one would cut idle connections as well.
-        .max_headers(limits.max_headers)
-        .max_header_size(limits.max_header_bytes)
-        .max_buf_size(BUFFER.max(limits.max_header_bytes))
+        .max_headers(settings.max_headers)
+        .max_header_size(settings.max_header_bytes)
+        .max_buf_size(BUFFER.max(settings.max_header_bytes))
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = soft.cancelled() => {
-            if let Ok(ended) = timeout(limits.drain_idle, connection.as_mut()).await {
+            if let Ok(ended) = timeout(settings.drain_idle_timeout, connection.as_mut()).await {
                 ended
             } else {
                 connection.as_mut().graceful_shutdown();
@@ -94,11 +95,11 @@ enum Protocol {
 }
 
 /// Waits for the first bytes; `None` if they do not come in time.
-async fn spoken(socket: &TcpStream, limits: &ConnectionLimits, soft: &CancellationToken) -> Option<Protocol> {
-    let mut peek = pin!(timeout(limits.first_byte, protocol(socket)));
+async fn spoken(socket: &TcpStream, settings: &settings::Server, soft: &CancellationToken) -> Option<Protocol> {
+    let mut peek = pin!(timeout(settings.first_byte_timeout, protocol(socket)));
     let peeked = tokio::select! {
         peeked = peek.as_mut() => peeked,
-        () = soft.cancelled() => timeout(limits.drain_idle, peek).await.ok()?,
+        () = soft.cancelled() => timeout(settings.drain_idle_timeout, peek).await.ok()?,
     };
     peeked.ok().flatten()
 }
@@ -135,13 +136,15 @@ async fn answer(
     if soft.is_cancelled() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    Ok(response.map(|body| TrackedBody { body, phase }))
+    let ticket = response.extensions_mut().remove();
+    Ok(response.map(|body| TrackedBody { body, phase, _ticket: ticket }))
 }
 
-/// Response body that marks the end of the request when it is sent or given up.
+/// Response body that marks the end of the request, and frees its place, when it is sent or given up.
 struct TrackedBody {
     body: Body,
     phase: Phase,
+    _ticket: Option<Ticket>,
 }
 
 impl hyper::body::Body for TrackedBody {

@@ -12,8 +12,8 @@ use tokio::{net::TcpStream, time::timeout};
 use tonic::Code;
 use tower::ServiceExt;
 
-use super::ConnectionLimits;
 use crate::{api::otel::grpc::refusal, lifecycle::Tasks};
+use umbra_config::settings;
 
 /// Beginning of a connection of HTTP/2, by which it is told from HTTP/1.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -41,7 +41,7 @@ pub(super) async fn serve(
     socket: TcpStream,
     peer: SocketAddr,
     routes: Router,
-    limits: Arc<ConnectionLimits>,
+    settings: Arc<settings::Server>,
     tasks: Tasks,
 ) {
     let service = service_fn(move |request| answer(request, peer, routes.clone()));
@@ -50,7 +50,7 @@ pub(super) async fn serve(
         .max_concurrent_streams(STREAMS)
         .max_pending_accept_reset_streams(RESETS)
         .max_local_error_reset_streams(RESETS)
-        .max_header_list_size(u32::try_from(limits.max_header_bytes).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(settings.max_header_bytes).unwrap_or(u32::MAX))
         .keep_alive_interval(PING.0)
         .keep_alive_timeout(PING.1)
         .serve_connection(TokioIo::new(socket), service);

@@ -11,10 +11,10 @@
 //! | `connection.rs` | first bytes, hyper, `Connection: close` while draining |
 //! | `http2.rs` | connections of HTTP/2, with exports of OpenTelemetry alone |
 //! | `stream.rs` | deadlines of headers, idle connections and stalled answers; a close that does not reset |
-//! | `raw.rs` | requests whose length is given twice, and problems in place of hyper's own answers |
+//! | `wire_checks.rs` | requests whose length is given twice, and problems in place of hyper's own answers |
 //! | `layers.rs` | tower layers around the routes, in their order; panics, security headers |
 //! | `trace.rs` | layer of the request's id and trace, and the line in the log |
-//! | `guard.rs` | layer of `Host` and `Origin` |
+//! | `origin_check.rs` | layer of `Host` and `Origin` |
 //! | `../entrance.rs` | layer of each route: authentication, and how many requests of a class run at once |
 //! | `../body.rs`, `decode.rs` | body: time, size, encoding, memory |
 //!
@@ -25,7 +25,6 @@ mod connection;
 pub(in crate::api) mod decode;
 mod http2;
 mod layers;
-mod limits;
 mod origin_check;
 mod stream;
 #[cfg(test)]
@@ -38,11 +37,11 @@ use std::{io, net::SocketAddr};
 use axum::Router;
 use tokio::net::{TcpListener, TcpSocket};
 
-pub use limits::{BodyLimits, ConnectionLimits};
 pub use origin_check::HostGuard;
 pub use trace::RequestId;
 
 use crate::lifecycle::Tasks;
+use umbra_config::settings;
 use umbra_domain::clock::Clock;
 
 /// Connections that the system may hold for us before they are accepted.
@@ -81,9 +80,9 @@ impl Front {
         guard: HostGuard,
         clock: Clock,
         tasks: &Tasks,
-        limits: ConnectionLimits,
+        settings: settings::Server,
     ) {
         let routes = (layers::around(routes, guard, clock), exports);
-        tasks.spawn_essential("http front", accept::run(self.listener, routes, tasks.clone(), limits));
+        tasks.spawn_essential("http front", accept::run(self.listener, routes, tasks.clone(), settings));
     }
 }

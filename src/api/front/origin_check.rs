@@ -88,9 +88,6 @@ impl HostGuard {
     }
 
     fn is_ours(&self, host: &str) -> bool {
-        if is_plainly_local(host) {
-            return true;
-        }
         let Ok(authority) = host.parse::<Authority>() else { return false };
         let name = authority.host().to_ascii_lowercase();
         let bare = name.trim_start_matches('[').trim_end_matches(']');
@@ -102,14 +99,6 @@ impl HostGuard {
                 || (bare.len() + 2 == name.len() && bare.parse::<Ipv6Addr>().is_ok_and(|ip| ip.is_loopback()))
                 || self.hosts.iter().any(|known| *known == name || known.eq_ignore_ascii_case(host)))
     }
-}
-
-/// True for the hosts that nearly every client of such a server writes, tested without a parser.
-fn is_plainly_local(host: &str) -> bool {
-    let is_port = |port: &str| (1..=4).contains(&port.len()) && port.bytes().all(|digit| digit.is_ascii_digit());
-    ["localhost", "127.0.0.1"].into_iter().any(|name| {
-        host.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port))
-    })
 }
 
 /// Returns the value of a header that may occur once.

@@ -21,10 +21,8 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
-use super::{
-    ConnectionLimits,
-    wire_checks::{LengthConflictDetector, problem_for},
-};
+use super::wire_checks::{LengthConflictDetector, problem_for};
+use umbra_config::settings;
 
 /// Longest time, and most bytes, that are read and dropped between the last answer and the close of the socket.
 const LINGER: (Duration, usize) = (Duration::from_secs(1), 16 * 1024 * 1024);
@@ -77,7 +75,7 @@ enum ExpectedInput {
 pub(super) struct TimedStream {
     socket: TcpStream,
     phase: Phase,
-    limits: Arc<ConnectionLimits>,
+    settings: Arc<settings::Server>,
     owed: ExpectedInput,
     /// Timer of the deadline, made when first needed.
     alarm: Alarm,
@@ -92,13 +90,13 @@ pub(super) struct TimedStream {
 
 impl TimedStream {
     /// Returns a stream over a socket whose first byte has arrived.
-    pub(super) fn new(socket: TcpStream, phase: Phase, limits: Arc<ConnectionLimits>) -> Self {
-        let owed = ExpectedInput::Headers(Instant::now() + limits.headers);
+    pub(super) fn new(socket: TcpStream, phase: Phase, settings: Arc<settings::Server>) -> Self {
+        let owed = ExpectedInput::Headers(Instant::now() + settings.header_timeout);
         let (alarm, stall_alarm) = (Alarm::default(), Alarm::default());
         Self {
             socket,
             phase,
-            limits,
+            settings,
             owed,
             alarm,
             stalled: None,
@@ -114,7 +112,7 @@ impl TimedStream {
         match self.phase.0.phase.load(Ordering::Relaxed) {
             Phase::BUSY => self.owed = ExpectedInput::Nothing,
             Phase::ANSWERED => {
-                self.owed = ExpectedInput::Request(Instant::now() + self.limits.idle);
+                self.owed = ExpectedInput::Request(Instant::now() + self.settings.idle_timeout);
                 self.phase.0.phase.store(Phase::WAITING, Ordering::Relaxed);
             }
             _ => {}
@@ -133,7 +131,7 @@ impl TimedStream {
     /// Starts the time for the headers at the first byte of a request.
     fn arrived(&mut self) {
         if matches!(self.owed, ExpectedInput::Request(_)) {
-            self.owed = ExpectedInput::Headers(Instant::now() + self.limits.headers);
+            self.owed = ExpectedInput::Headers(Instant::now() + self.settings.header_timeout);
             self.head.begin();
         }
     }
@@ -165,7 +163,7 @@ impl TimedStream {
             self.stalled = None;
             return written;
         }
-        let deadline = *self.stalled.get_or_insert_with(|| Instant::now() + self.limits.write_stall);
+        let deadline = *self.stalled.get_or_insert_with(|| Instant::now() + self.settings.write_timeout);
         ready!(self.stall_alarm.poll(cx, deadline));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -203,7 +201,8 @@ impl AsyncRead for TimedStream {
         let arrived = buffer.filled().get(before..).unwrap_or_default();
         if !arrived.is_empty() {
             this.arrived();
-            if matches!(this.owed, ExpectedInput::Headers(_)) && this.head.saw(arrived, this.limits.max_header_bytes) {
+            if matches!(this.owed, ExpectedInput::Headers(_)) && this.head.saw(arrived, this.settings.max_header_bytes)
+            {
                 this.phase.0.two_lengths.store(true, Ordering::Relaxed);
             }
         }

@@ -10,12 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    api::{
-        Api,
-        auth::Caller,
-        body::{Media, expect_media, from_json},
-        problem::Problem,
-    },
+    api::{Api, auth::Caller, problem::Problem},
     flows::events::catch_up::{CatchUp, CatchUpError, CaughtUp},
 };
 use umbra_config::quantity::parse_moment;
@@ -63,7 +58,6 @@ pub struct CaughtUpEvent {
     /// Task of the event.
     pub task_id: Option<String>,
     /// Time of receipt.
-    #[schema(value_type = String, format = DateTime)]
     pub received_at: Timestamp,
     /// Shadow, and whether the review is queued or why not.
     #[serde(flatten)]
@@ -83,18 +77,15 @@ impl From<CaughtUp> for CaughtUpEvent {
 #[utoipa::path(post, path = "/v1/reviews/batch", operation_id = "post_reviews_batch", tag = "reviews", request_body = BatchRequest,
     responses((status = 202,
         description = "The reviews that were queued, and those that were refused", body = BatchAnswer),
-        (status = 404, description = "Shadow not found",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "The shadow is disabled",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 404, description = "Shadow not found"),
+        (status = 409, description = "The shadow is disabled")))]
 pub async fn post_batch(
     State(api): State<Api>,
     caller: Caller,
     request: Request,
 ) -> Result<(StatusCode, Json<BatchAnswer>), Problem> {
     caller.require(Scope::Admin)?;
-    expect_media(request.headers(), &[Media::Json])?;
-    let body: BatchRequest = from_json(&api.bodies.read(request).await?)?;
+    let body: BatchRequest = api.bodies.read_json(request).await?;
     let request = catch_up(&api, body)?;
     let caught_up = api.flows.reservations.catch_up(&request).await.map_err(|error| match error {
         CatchUpError::UnknownShadow => Problem::unknown_shadow(error.to_string()),
@@ -115,14 +106,15 @@ fn catch_up(api: &Api, body: BatchRequest) -> Result<CatchUp, Problem> {
     let max = body.max.unwrap_or(5);
     let mut faults = Vec::new();
     if since.is_none() {
-        faults.push(("/since", "expected a duration such as 24h, or an RFC 3339 time"));
+        faults.push(("/since", "bad_value", "expected a duration such as 24h, or an RFC 3339 time"));
     }
     if !(1..=500).contains(&max) {
-        faults.push(("/max", "expected a number from 1 to 500"));
+        faults.push(("/max", "bad_value", "expected a number from 1 to 500"));
     }
     for (pointer, text) in [("/shadow", &body.shadow), ("/agent", &body.agent)] {
         if text.as_ref().is_some_and(|text| text.is_empty() || text.contains('\0')) {
-            faults.push((pointer, "expected a name without U+0000; leave the field out for no limit"));
+            let right = "expected a name without U+0000; leave the field out for no limit";
+            faults.push((pointer, "bad_value", right));
         }
     }
     match since {
@@ -130,9 +122,6 @@ fn catch_up(api: &Api, body: BatchRequest) -> Result<CatchUp, Problem> {
             let BatchRequest { shadow, agent, ignore_floor, .. } = body;
             Ok(CatchUp { since, max, shadow, agent, ignore_floor })
         }
-        _ => Err(faults.into_iter().fold(
-            Problem::invalid_request("the request has invalid values; errors lists them"),
-            |problem, (pointer, detail)| problem.at(pointer, "bad_value", detail),
-        )),
+        _ => Err(Problem::invalid_values(faults)),
     }
 }

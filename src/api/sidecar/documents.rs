@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::may_read;
 use crate::{
     api::{
-        Api, Listing,
+        Api, JsonAnswer, Listing,
         auth::Caller,
         body::{Media, expect_media, from_json},
         params::{Params, listing},
@@ -104,7 +104,6 @@ pub struct VersionView {
     /// Number of the version, counted from 1.
     pub version: i32,
     /// Time of the change.
-    #[schema(value_type = String, format = DateTime)]
     pub at: Timestamp,
     /// Record of the change: author, requested edits, and the difference.
     pub entry: Entry,
@@ -149,10 +148,8 @@ pub async fn get_document(
         description = "The document is changed; or, with `stored: false`, the change could not be stored",
         body = DocumentView),
         (status = 201, description = "The document is created", body = DocumentView),
-        (status = 409, description = "This change conflicts with a concurrent change, or the session is closed",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 412, description = "The document's state does not match `If-Match` or `If-None-Match`",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "This change conflicts with a concurrent change, or the session is closed"),
+        (status = 412, description = "The document's state does not match `If-Match` or `If-None-Match`")))]
 pub async fn put_document(
     State(api): State<Api>,
     caller: Caller,
@@ -181,10 +178,8 @@ pub async fn put_document(
     responses((status = 200,
         description = "The document is changed; or, with `stored: false`, the change could not be stored",
         body = DocumentView),
-        (status = 409, description = "This change conflicts with a concurrent change, or the session is closed",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 412, description = "The document never had the state that `If-Match` names",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "This change conflicts with a concurrent change, or the session is closed"),
+        (status = 412, description = "The document never had the state that `If-Match` names")))]
 pub async fn patch_document(
     State(api): State<Api>,
     caller: Caller,
@@ -193,14 +188,9 @@ pub async fn patch_document(
 ) -> Result<Response, Problem> {
     caller.require(Scope::Ingest)?;
     let (if_match, _) = conditions(request.headers())?;
-    expect_media(request.headers(), &[Media::Json])?;
-    let body: PatchDocument = from_json(&api.bodies.read(request).await?)?;
+    let body: PatchDocument = api.bodies.read_json(request).await?;
     if body.edits.is_empty() {
-        return Err(Problem::invalid_request("the request has no edits").at(
-            "/edits",
-            "range",
-            "give at least one edit",
-        ));
+        return Err(Problem::invalid_values([("/edits", "range", "give at least one edit")]));
     }
     let revise_by = Revise::Edits(body.edits);
     let revision = Revision { name, format: None, revise: revise_by, if_match, must_be_new: false, by: body.by };
@@ -219,7 +209,7 @@ pub async fn get_history(
     caller: Caller,
     PathIdAndName(id, name): PathIdAndName<SessionId>,
     mut params: Params,
-) -> Result<Json<Listing<VersionView>>, Problem> {
+) -> JsonAnswer<Listing<VersionView>> {
     may_read(&caller)?;
     let seek = params.seek(FEED);
     params.finish()?;

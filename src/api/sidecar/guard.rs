@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::{arrived, read, read_wide};
 use crate::{
-    api::{Api, auth::Caller, problem::Problem},
+    api::{Api, JsonAnswer, auth::Caller},
     flows::sessions::{guard::GuardAnswer, select::Selected},
     ingest,
 };
@@ -62,15 +62,9 @@ pub struct SaidSchema {
 /// Judges a call or a message by the rules: `allow`, `warn` or `block`, with the rule and its reason.
 #[utoipa::path(post, path = "/v1/guard", tag = "sidecar", request_body = GuardSchema,
     responses((status = 200, description = "The ruling of the guardrail", body = GuardAnswer),
-        (status = 404, description = "Session not found",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "The session is closed",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
-pub async fn post_guard(
-    State(api): State<Api>,
-    caller: Caller,
-    request: Request,
-) -> Result<Json<GuardAnswer>, Problem> {
+        (status = 404, description = "Session not found"),
+        (status = 409, description = "The session is closed")))]
+pub async fn post_guard(State(api): State<Api>, caller: Caller, request: Request) -> JsonAnswer<GuardAnswer> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
     let guard = read(&api, request, ingest::guard_request).await?;
@@ -83,9 +77,8 @@ pub async fn post_guard(
 /// Selects the tools that fit a task, best first, and reports those that fit but may not be offered.
 #[utoipa::path(post, path = "/v1/tools/select", tag = "sidecar", request_body = ingest::SelectRequest,
     responses((status = 200, description = "The tools that fit the task", body = Selected),
-        (status = 404, description = "Session not found",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
-pub async fn post_select(State(api): State<Api>, caller: Caller, request: Request) -> Result<Json<Selected>, Problem> {
+        (status = 404, description = "Session not found")))]
+pub async fn post_select(State(api): State<Api>, caller: Caller, request: Request) -> JsonAnswer<Selected> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
     let select = read_wide(&api, request, ingest::select_request).await?;

@@ -11,13 +11,12 @@ pub mod sessions;
 pub mod steps;
 
 use axum::extract::Request;
-use tokio::time::Instant;
 
 use super::{
     Api,
     auth::Caller,
     body::{Media, expect_media},
-    entrance::ArrivalTime,
+    entrance::arrived,
     events::invalid_request,
     problem::Problem,
 };
@@ -32,11 +31,6 @@ use umbra_domain::{SessionId, key::Scope};
 const WIDER: usize = 40;
 /// Factor by which the body of a step may exceed an event: arguments and results of tools are long.
 const LONGER: usize = 8;
-
-/// Returns the time at which a request arrived.
-fn arrived(request: &Request) -> Instant {
-    request.extensions().get::<ArrivalTime>().map_or_else(Instant::now, |arrived| arrived.0)
-}
 
 /// Reads the body of a step with a reader of `ingest`.
 async fn read<T>(

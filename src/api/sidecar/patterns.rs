@@ -12,9 +12,8 @@ use utoipa::ToSchema;
 use super::{arrived, may_read};
 use crate::{
     api::{
-        Api, Listing,
+        Api, JsonAnswer, Listing,
         auth::Caller,
-        body::{Media, expect_media, from_json},
         params::{Params, expect_reached, listing},
         problem::Problem,
     },
@@ -67,14 +66,12 @@ pub struct PatternsFound {
 pub async fn post_pattern(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
-    expect_media(request.headers(), &[Media::Json])?;
-    let new: NewPattern = from_json(&api.bodies.read(request).await?)?;
+    let new: NewPattern = api.bodies.read_json(request).await?;
     let wrong = faults(&new);
     if !wrong.is_empty() {
-        return Err(wrong.into_iter().fold(
-            Problem::invalid_request("the pattern has invalid values; errors lists them, and nothing was stored"),
-            |problem, fault| problem.at(fault.pointer, fault.code, fault.detail),
-        ));
+        let problem = "the pattern has invalid values; errors lists them, and nothing was stored";
+        let faults = wrong.into_iter().map(|fault| (fault.pointer, fault.code, fault.detail));
+        return Err(Problem::invalid_request(problem).with(faults));
     }
     caller.speak_for(&new.agent)?;
     let by = caller.key().map_or_else(|| "no key".to_owned(), |key| key.to_string());
@@ -92,11 +89,7 @@ pub async fn post_pattern(State(api): State<Api>, caller: Caller, request: Reque
         ("cursor" = Option<String>, Query, description = "`next_cursor` or `resume_cursor` of an earlier answer"),
         ("order" = Option<String>, Query, description = "asc (default) or desc")),
     responses((status = 200, description = "A page", body = Listing<Pattern>)))]
-pub async fn list_patterns(
-    State(api): State<Api>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<Listing<Pattern>>, Problem> {
+pub async fn list_patterns(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<Listing<Pattern>> {
     may_read(&caller)?;
     let agent = params.text("agent");
     let state = params.parsed("status", "active, retired or quarantined", PatternStatus::parse);
@@ -117,14 +110,9 @@ pub async fn list_patterns(
 /// Finds patterns of similar tasks, best first: by similarity, and by how often they are known to have succeeded.
 #[utoipa::path(post, path = "/v1/patterns/search", tag = "sidecar", request_body = PatternQuery,
     responses((status = 200, description = "The patterns that fit the task", body = PatternsFound)))]
-pub async fn search_patterns(
-    State(api): State<Api>,
-    caller: Caller,
-    request: Request,
-) -> Result<Json<PatternsFound>, Problem> {
+pub async fn search_patterns(State(api): State<Api>, caller: Caller, request: Request) -> JsonAnswer<PatternsFound> {
     may_read(&caller)?;
-    expect_media(request.headers(), &[Media::Json])?;
-    let query: PatternQuery = from_json(&api.bodies.read(request).await?)?;
+    let query: PatternQuery = api.bodies.read_json(request).await?;
     match &query.agent {
         Some(agent) => caller.speak_for(agent)?,
         None => caller.require(Scope::Read)?,

@@ -12,10 +12,9 @@ use utoipa::ToSchema;
 use super::{arrived, may_read, read_wide};
 use crate::{
     api::{
-        Api, Listing,
+        Api, JsonAnswer, Listing,
         auth::Caller,
-        body::{Media, expect_media, from_json},
-        params::{Params, expect_reached, listing},
+        params::{Params, expect_note, expect_reached, listing},
         path_ids::{Addressed, PathId},
         problem::Problem,
     },
@@ -63,19 +62,15 @@ pub struct CloseRequest {
 #[utoipa::path(post, path = "/v1/sessions", tag = "sidecar", request_body = ingest::AttachRequest,
     responses((status = 201, description = "The session has begun", body = Attachment),
         (status = 200, description = "The session could not be stored: go on without the sidecar", body = Attachment),
-        (status = 429, description = "The agent has the most open sessions that it may have",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 429, description = "The agent has the most open sessions that it may have")))]
 pub async fn post_session(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
     let attach = read_wide(&api, request, ingest::attach_request).await?;
     caller.speak_for(&attach.agent)?;
     let attached = api.flows.sidecar.attach(asked, attach).await.map_err(|error| match error {
-        AttachError::Faults(faults) => faults
-            .into_iter()
-            .fold(Problem::invalid_request("the session has invalid parts; errors lists them"), |problem, fault| {
-                problem.at(format!("/{}", fault.part), "format", fault.detail)
-            }),
+        AttachError::Faults(faults) => Problem::invalid_request("the session has invalid parts; errors lists them")
+            .with(faults.into_iter().map(|fault| (format!("/{}", fault.part), "format", fault.detail))),
         AttachError::TooMany(_) => Problem::rate_limited(error.to_string()),
         AttachError::Store(error) => error.into(),
     })?;
@@ -91,11 +86,7 @@ pub async fn post_session(State(api): State<Api>, caller: Caller, request: Reque
         ("cursor" = Option<String>, Query, description = "`next_cursor` or `resume_cursor` of an earlier answer"),
         ("order" = Option<String>, Query, description = "asc (default) or desc")),
     responses((status = 200, description = "A page", body = Listing<Session>)))]
-pub async fn list_sessions(
-    State(api): State<Api>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<Listing<Session>>, Problem> {
+pub async fn list_sessions(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<Listing<Session>> {
     may_read(&caller)?;
     let agent = params.text("agent");
     let state = params.parsed("state", "open or closed", SessionState::parse);
@@ -119,7 +110,7 @@ pub async fn get_session(
     State(api): State<Api>,
     caller: Caller,
     PathId(id): PathId<SessionId>,
-) -> Result<Json<SessionView>, Problem> {
+) -> JsonAnswer<SessionView> {
     may_read(&caller)?;
     let found = api.flows.sidecar.session(id, &|agent| caller.sees(agent)).await?;
     let (session, documents) = found.ok_or_else(SessionId::unknown)?;
@@ -134,7 +125,7 @@ pub async fn get_policies(
     State(api): State<Api>,
     caller: Caller,
     PathId(id): PathId<SessionId>,
-) -> Result<Json<PoliciesView>, Problem> {
+) -> JsonAnswer<PoliciesView> {
     may_read(&caller)?;
     let found = api.flows.sidecar.session(id, &|agent| caller.sees(agent)).await?;
     let (session, _) = found.ok_or_else(SessionId::unknown)?;
@@ -153,15 +144,12 @@ pub async fn post_close(
     caller: Caller,
     PathId(id): PathId<SessionId>,
     request: Request,
-) -> Result<Json<Summary>, Problem> {
+) -> JsonAnswer<Summary> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
     let close: CloseRequest = api.bodies.read_or_nothing(request).await?;
     Ok(Json(api.flows.sidecar.close(asked, id, close.outcome, &|agent| caller.sees(agent)).await?))
 }
-
-/// Most characters of a note.
-const NOTE_CHARS: usize = 2_000;
 
 /// A person's note for an agent.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -178,21 +166,16 @@ pub struct NoteRequest {
     params(("id" = String, Path, description = "A session's id")),
     responses((status = 200,
         description = "The session; `notes` lists the notes that the agent has not received yet", body = Session),
-        (status = 409, description = "The session is closed, or the most notes that may wait are waiting",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "The session is closed, or the most notes that may wait are waiting")))]
 pub async fn post_note(
     State(api): State<Api>,
     caller: Caller,
     PathId(id): PathId<SessionId>,
     request: Request,
-) -> Result<Json<Session>, Problem> {
+) -> JsonAnswer<Session> {
     caller.require(Scope::Admin)?;
-    expect_media(request.headers(), &[Media::Json])?;
-    let NoteRequest { text } = from_json(&api.bodies.read(request).await?)?;
-    if text.trim().is_empty() || text.chars().count() > NOTE_CHARS || text.contains('\0') {
-        let right = format!("1 to {NOTE_CHARS} characters, without U+0000");
-        return Err(Problem::invalid_request("the note is invalid").at("/text", "range", right));
-    }
+    let NoteRequest { text } = api.bodies.read_json(request).await?;
+    expect_note("/text", &text)?;
     let noted = api.flows.sidecar.leave_note(id, &text).await;
     Ok(Json(noted.map_err(|error| match error {
         NoteError::Step(error) => error.into(),

@@ -4,10 +4,9 @@ use std::{collections::VecDeque, fmt::Write, time::Duration};
 
 use axum::{
     Json,
-    body::Body,
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, header},
-    response::{IntoResponse, Response},
+    http::HeaderMap,
+    response::Response,
 };
 use bytes::Bytes;
 use serde_json::Value;
@@ -15,11 +14,11 @@ use serde_json::Value;
 use super::{arrived, may_read, read};
 use crate::{
     api::{
-        Api,
+        Api, JsonAnswer,
         auth::Caller,
         path_ids::{Addressed, PathId},
         problem::Problem,
-        stream::frames,
+        stream::event_stream,
     },
     flows::sessions::{message::MessageAnswer, turn::TurnAnswer},
     ingest,
@@ -38,14 +37,13 @@ const PAGE: i64 = 100;
     responses((status = 200,
         description = "The agent's next directives; where something is missing, `degraded` and `warnings` say so",
             body = TurnAnswer),
-        (status = 409, description = "The session is closed",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "The session is closed")))]
 pub async fn post_turn(
     State(api): State<Api>,
     caller: Caller,
     PathId(id): PathId<SessionId>,
     request: Request,
-) -> Result<Json<TurnAnswer>, Problem> {
+) -> JsonAnswer<TurnAnswer> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
     let turn = read(&api, request, ingest::turn_request).await?;
@@ -56,14 +54,13 @@ pub async fn post_turn(
 #[utoipa::path(post, path = "/v1/sessions/{id}/messages", tag = "sidecar", request_body = ingest::MessageRequest,
     params(("id" = String, Path, description = "A session's id")),
     responses((status = 200, description = "The ruling about the message", body = MessageAnswer),
-        (status = 409, description = "The session is closed",
-            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "The session is closed")))]
 pub async fn post_message(
     State(api): State<Api>,
     caller: Caller,
     PathId(id): PathId<SessionId>,
     request: Request,
-) -> Result<Json<MessageAnswer>, Problem> {
+) -> JsonAnswer<MessageAnswer> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
     let message = read(&api, request, ingest::message_request).await?;
@@ -104,12 +101,7 @@ pub async fn get_messages(
         over: session.state == SessionState::Closed && after == last,
         quiet: Duration::ZERO,
     };
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
-    ];
-    Ok((headers, Body::new(frames(listener, SessionStepStream::next))).into_response())
+    Ok(event_stream(listener, SessionStepStream::next))
 }
 
 /// State of one stream.

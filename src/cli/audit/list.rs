@@ -53,50 +53,35 @@ pub(in super::super) struct AuditListOptions {
 }
 
 pub(super) async fn run(global: &GlobalOptions, options: AuditListOptions) -> Result<(), CommandFailure> {
-    let AuditListOptions {
-        server,
-        agent,
-        tool,
-        session,
-        run,
-        decision,
-        effect,
-        execution,
-        kind,
-        since,
-        until,
-        limit,
-        follow,
-    } = options;
-    let newest = (!follow).then(|| "desc".to_owned());
+    let newest = (!options.follow).then(|| "desc".to_owned());
     let query = vec![
-        ("agent", agent),
-        ("tool", tool),
-        ("session", session),
-        ("run", run),
-        ("decision", decision),
-        ("effect", effect),
-        ("execution", execution),
-        ("kind", kind),
-        ("since", since),
-        ("until", until),
-        ("limit", limit.map(|limit| limit.to_string())),
+        ("agent", options.agent),
+        ("tool", options.tool),
+        ("session", options.session),
+        ("run", options.run),
+        ("decision", options.decision),
+        ("effect", options.effect),
+        ("execution", options.execution),
+        ("kind", options.kind),
+        ("since", options.since),
+        ("until", options.until),
+        ("limit", options.limit.map(|limit| limit.to_string())),
         ("order", newest),
-        ("follow", follow.then(|| true.to_string())),
+        ("follow", options.follow.then(|| true.to_string())),
     ];
-    let response = server.remote(global)?.open(Method::GET, "v1/audit", &query, None).await?;
+    let response = options.server.remote(global)?.open(Method::GET, "v1/audit", &query, None).await?;
     if let Some(warning) = response.headers().get("umbra-warning").and_then(|value| value.to_str().ok()) {
         complain(&format!("umbra: {}", table::plain(warning)));
     }
     let (mut lines, mut rows) = (Lines::of(response), Vec::new());
     while let Some(line) = lines.next().await? {
-        match (global.json, follow) {
+        match (global.json, options.follow) {
             (true, _) => answer(&line),
             (false, true) => answer(&in_one_line(&serde_json::from_str(&line)?)),
             (false, false) => rows.push(serde_json::from_str::<Value>(&line)?),
         }
     }
-    if !global.json && !follow {
+    if !global.json && !options.follow {
         let mut shown =
             table::new(&["seq", "at", "agent", "tool", "decision", "effect", "execution", "run", "why", "arguments"]);
         for row in &rows {

@@ -4,18 +4,17 @@
 //! result is how well the check of that name tells bad from benign (it flags with a hit of at least `warning`), also by
 //! source, and how many megabytes a second one core checks.
 
-use std::{collections::BTreeSet, fs, path::PathBuf};
+use std::{collections::BTreeSet, path::PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
 use serde_json::{json, value::RawValue};
 
 use super::{
-    super::{CommandFailure, GlobalOptions, answer, answer_json, complain},
+    super::{CommandFailure, GlobalOptions, answer, answer_json, complain, usage},
     labelled::{self, LabelledEvent, LabelledText},
-    plot,
     scores::RowJudgement,
-    sets::{self, Set},
+    sets::{Set, SetsOutput},
     speed::Speed,
 };
 use crate::ingest;
@@ -31,15 +30,8 @@ pub(in crate::cli) struct ChecksBenchOptions {
     /// Judge every set by this check, whatever the name of the set.
     #[arg(long, value_name = "NAME")]
     check: Option<String>,
-    /// Also list the misjudged rows (`missed` or `false`), by id.
-    #[arg(long)]
-    mistakes: bool,
-    /// Print the table as markdown.
-    #[arg(long, conflicts_with = "json")]
-    markdown: bool,
-    /// Draw F1 with its interval, and that of the bag of words, into this file.
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
+    #[command(flatten)]
+    output: SetsOutput,
     /// Do not measure throughput, which takes seconds (minutes in a debug build).
     #[arg(long)]
     skip_throughput: bool,
@@ -65,7 +57,7 @@ pub(in crate::cli) fn run(global: &GlobalOptions, options: &ChecksBenchOptions) 
             for file in &files {
                 events.extend(labelled::events(file)?);
             }
-            sets.extend(of_triggers(&events, options.mistakes)?);
+            sets.extend(of_triggers(&events, options.output.mistakes)?);
             continue;
         }
         let Some(check) = forced.or_else(|| own_check(&name)) else {
@@ -79,27 +71,20 @@ pub(in crate::cli) fn run(global: &GlobalOptions, options: &ChecksBenchOptions) 
             rows.extend(labelled::rows(file)?);
         }
         let said: Vec<RowJudgement> = rows.iter().map(|row| said(check, &row.text)).collect();
-        sets.push(Set::of(name, check.as_str().to_owned(), &rows, &said, options.mistakes));
+        sets.push(Set::of(name, check.as_str().to_owned(), &rows, &said, options.output.mistakes));
         texts.extend(rows.into_iter().map(|row| row.text));
     }
     if sets.is_empty() {
-        return Err(CommandFailure::Usage(format!("no set has the name of a check; {}", known_checks())));
+        return usage(format!("no set has the name of a check; {}", known_checks()));
     }
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let speed = (!options.skip_throughput && !texts.is_empty()).then(|| Speed::measure(&texts));
-    if let Some(file) = &options.svg {
-        let picture = plot::svg("Built-in checks on labelled texts", &sets);
-        fs::write(file, picture).with_context(|| format!("{} cannot be written", file.display()))?;
-    }
+    options.output.draw("Built-in checks on labelled texts", &sets)?;
     if global.json {
         let rate = speed.as_ref().map(|speed| speed.joined);
         return answer_json(&json!({"sets": sets, "mb_per_s_core": rate, "throughput": speed}));
     }
-    if options.markdown {
-        answer(&sets::markdown(&sets));
-    } else {
-        sets::show(&sets);
-    }
+    options.output.show(&sets);
     if let Some(speed) = speed {
         answer(&speed.lines());
     }

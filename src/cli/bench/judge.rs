@@ -6,7 +6,6 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fs,
     path::PathBuf,
     sync::Arc,
 };
@@ -17,12 +16,11 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::{
-    super::{CommandFailure, GlobalOptions, answer, answer_json, complain, progress},
+    super::{CommandFailure, GlobalOptions, answer, answer_json, complain, progress, usage},
     labelled::{self, LabelledText},
-    plot,
     replies::{Found, JudgeReply, JudgementCost, Replies},
     scores::RowJudgement,
-    sets::{self, Set},
+    sets::{Set, SetsOutput},
 };
 use crate::{
     app::Setup,
@@ -79,15 +77,8 @@ pub(in crate::cli) struct JudgeBenchOptions {
     /// Assessments that count as bad: flag, or suggest and flag.
     #[arg(long, default_value = "flag", value_name = "ASSESSMENT", value_parser = ["suggest", "flag"])]
     flag_at: String,
-    /// Also list the misjudged rows (`missed` or `false`), by id.
-    #[arg(long)]
-    mistakes: bool,
-    /// Print the table as markdown.
-    #[arg(long, conflicts_with = "json")]
-    markdown: bool,
-    /// Draw F1 with its interval, and that of the bag of words, into this file.
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
+    #[command(flatten)]
+    output: SetsOutput,
 }
 
 pub(in crate::cli) async fn run(global: &GlobalOptions, options: &JudgeBenchOptions) -> Result<(), CommandFailure> {
@@ -139,10 +130,7 @@ fn shadow(setup: &Setup, options: &JudgeBenchOptions) -> Result<Shadow, CommandF
     if !specs.contains_key(&options.model) {
         let known: Vec<&str> = specs.keys().map(String::as_str).collect();
         let known = known.join(", ");
-        return Err(CommandFailure::Usage(format!(
-            "--model: model {:?} not found; the models: {known}",
-            options.model
-        )));
+        return usage(format!("--model: model {:?} not found; the models: {known}", options.model));
     }
     let shadows = if options.shadow.is_some() {
         setup.shadows()?.value
@@ -172,16 +160,16 @@ fn budget(
         (Some(usd), Some(_)) => NanoUsd::from_usd(usd)
             .map(Some)
             .ok_or_else(|| CommandFailure::Usage(format!("--budget-usd: {usd} is not an amount in dollars"))),
-        (Some(_), None) => Err(CommandFailure::Usage(format!(
+        (Some(_), None) => usage(format!(
             "--budget-usd: the prices of {} are unknown: declare them under `models`, or leave the budget out",
             shadow.model
-        ))),
-        (None, Some(worst)) if worst > NanoUsd::ZERO => Err(CommandFailure::Usage(format!(
+        )),
+        (None, Some(worst)) if worst > NanoUsd::ZERO => usage(format!(
             "the model {} costs money, for these {} rows {:.2} USD at most: set a budget with --budget-usd",
             shadow.model,
             rows.len(),
             worst.usd()
-        ))),
+        )),
         (None, _) => Ok(None),
     }
 }
@@ -290,22 +278,15 @@ fn show(
     }
     let name = options.file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = name.split('.').next().unwrap_or_default().to_owned();
-    let set = Set::of(name, options.model.clone(), &judged, &said, options.mistakes);
+    let set = Set::of(name, options.model.clone(), &judged, &said, options.output.mistakes);
     let bill = JudgementCost::of(&replied().map(|(_, reply)| reply).collect::<Vec<_>>(), left, model);
     let sets = [set];
-    if let Some(path) = &options.svg {
-        let picture = plot::svg(&format!("{} on labelled texts", options.model), &sets);
-        fs::write(path, picture).with_context(|| format!("{} cannot be written", path.display()))?;
-    }
+    options.output.draw(&format!("{} on labelled texts", options.model), &sets)?;
     if global.json {
         let [set] = &sets;
         answer_json(&json!({"set": set, "bill": bill}))?;
     } else {
-        if options.markdown {
-            answer(&sets::markdown(&sets));
-        } else {
-            sets::show(&sets);
-        }
+        options.output.show(&sets);
         answer(&bill.line(judged.len()));
     }
     Ok(())

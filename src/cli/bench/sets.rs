@@ -1,15 +1,45 @@
 //! Results of a judge on labelled sets, as JSON, as tables for people, and as a markdown table for documents.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs, path::PathBuf};
 
+use anyhow::Context;
+use clap::Args;
 use serde::Serialize;
 
 use super::{
     super::{answer, table},
     bag_of_words::bag_of_words,
     labelled::LabelledText,
+    plot,
     scores::{Counts, RowJudgement, Scores},
 };
+
+/// Output of the results on sets.
+#[derive(Debug, Args)]
+pub(super) struct SetsOutput {
+    /// Also list the misjudged rows (`missed` or `false`), by id.
+    #[arg(long)]
+    pub mistakes: bool,
+    /// Print the table as markdown.
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+    /// Draw F1 with its interval, and that of the bag of words, into this file.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+impl SetsOutput {
+    /// Draws the sets, if that was asked for.
+    pub fn draw(&self, title: &str, sets: &[Set]) -> anyhow::Result<()> {
+        let Some(file) = &self.svg else { return Ok(()) };
+        fs::write(file, plot::svg(title, sets)?).with_context(|| format!("{} cannot be written", file.display()))
+    }
+
+    /// Prints the sets for people.
+    pub fn show(&self, sets: &[Set]) {
+        if self.markdown { answer(&markdown(sets)) } else { show(sets) }
+    }
+}
 
 /// Results of a judge on one set.
 #[derive(Debug, Serialize)]
@@ -124,7 +154,7 @@ fn figure(value: Option<f64>, interval: Option<[f64; 2]>) -> String {
 }
 
 /// Renders a markdown table with a row for each set.
-pub(super) fn markdown(sets: &[Set]) -> String {
+fn markdown(sets: &[Set]) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let mut text = line(&HEADINGS.map(str::to_owned)) + &line(&HEADINGS.map(|_| "---".to_owned()));
     for set in sets {
@@ -134,7 +164,7 @@ pub(super) fn markdown(sets: &[Set]) -> String {
 }
 
 /// Prints tables for people: the sets, their sources, and the mistakes that were asked for.
-pub(super) fn show(sets: &[Set]) {
+fn show(sets: &[Set]) {
     let mut rows = table::new(&HEADINGS);
     for set in sets {
         rows.add_row(set.cells());

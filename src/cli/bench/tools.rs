@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    super::{CommandFailure, GlobalOptions, answer, answer_json, table},
+    super::{CommandFailure, GlobalOptions, answer, answer_json, table, usage},
     labelled,
 };
 use umbra_domain::{Effect, ToolAnnotations, ToolName};
@@ -145,9 +145,7 @@ async fn vectors(
 ) -> Result<HashMap<String, Vec<f32>>, CommandFailure> {
     let gateway = global.setup(None)?.gateway(None)?;
     if gateway.embedding_model().is_none() {
-        return Err(CommandFailure::Usage(
-            "--embedding: declare a model with kind: embedding in the settings".to_owned(),
-        ));
+        return usage("--embedding: declare a model with kind: embedding in the settings");
     }
     let catalogue = Catalogue::of(listed.tools.clone());
     let texts = catalogue.summaries().iter().flatten().chain(queries.iter().map(|wanted| &wanted.query));

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
-use super::super::{CommandFailure, GlobalOptions, answer, answer_json, complain};
+use super::super::{CommandFailure, GlobalOptions, complain};
 use umbra_boundary::stub::{
     infer::LEAST_RECORDED,
     recordings::{MAX_LINE_BYTES, Recordings},
@@ -44,11 +44,9 @@ pub(super) fn run(global: &GlobalOptions, options: &InferOptions) -> Result<(), 
         let why = format!("no contract could be inferred: a tool needs {LEAST_RECORDED} recorded results");
         return Err(anyhow::anyhow!(why).into());
     }
-    if global.json {
-        return answer_json(&json!({"yaml": write(&contracts), "contracts": contracts.len(), "left_out": left_out}));
-    }
-    answer(write(&contracts).trim_end());
-    Ok(())
+    let yaml = write(&contracts);
+    let document = json!({"yaml": yaml, "contracts": contracts.len(), "left_out": left_out});
+    global.print(&document, || yaml)
 }
 
 fn read(options: &InferOptions) -> anyhow::Result<Recordings> {

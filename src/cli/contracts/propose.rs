@@ -45,23 +45,16 @@ pub(super) async fn run(global: &GlobalOptions, options: ProposeOptions) -> Resu
         let [contract, why] = ["contract", "why"].map(|name| one[name].as_str().unwrap_or_default());
         complain(&format!("{contract}: no proposal: {why}"));
     }
-    match &options.write {
-        Some(file) => put(global, file, &proposed, &missing),
-        None if global.json => {
-            answer_json(&json!({"yaml": tools::write(&proposed), "contracts": proposed.len(), "missing": missing}))
-        }
-        None if proposed.is_empty() => {
-            answer(&options.tool.map_or_else(
-                || "no contract has drifted".to_owned(),
-                |tool| format!("no contract of {tool} has drifted"),
-            ));
-            Ok(())
-        }
-        None => {
-            answer(tools::write(&proposed).trim_end());
-            Ok(())
-        }
+    if let Some(file) = &options.write {
+        return put(global, file, &proposed, &missing);
     }
+    let yaml = tools::write(&proposed);
+    let document = json!({"yaml": yaml, "contracts": proposed.len(), "missing": missing});
+    global.print(&document, || match &options.tool {
+        _ if !proposed.is_empty() => yaml,
+        Some(tool) => format!("no contract of {tool} has drifted"),
+        None => "no contract has drifted".to_owned(),
+    })
 }
 
 /// Returns the one contract of a server's proposal.

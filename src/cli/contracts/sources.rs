@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::Context as _;
 use serde::Serialize;
+use walkdir::{DirEntry, WalkDir};
 
 use umbra_boundary::contract::{
     Contracts,
@@ -101,27 +102,22 @@ fn has_contract(contracts: &Contracts, name: &str) -> bool {
 
 /// Returns the files of a folder in order, without links, hidden files and third-party code.
 fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let (mut files, mut waiting) = (Vec::new(), vec![folder.to_owned()]);
-    while let Some(folder) = waiting.pop() {
-        let entries = std::fs::read_dir(&folder).with_context(|| format!("{} cannot be read", folder.display()))?;
-        for entry in entries {
-            let entry = entry?;
-            let (kind, name) = (entry.file_type()?, entry.file_name());
-            let name = name.to_string_lossy();
-            if name.starts_with('.') || kind.is_symlink() {
-                continue;
-            }
-            if kind.is_dir() && !FOREIGN.contains(&name.as_ref()) {
-                waiting.push(entry.path());
-            } else if kind.is_file() {
-                files.push(entry.path());
-            }
-            anyhow::ensure!(
-                files.len() <= MAX_FILES,
-                "{} has more than {MAX_FILES} files: name a smaller folder",
-                folder.display()
-            );
+    let is_own = |entry: &DirEntry| {
+        let name = entry.file_name().to_string_lossy();
+        let is_foreign = entry.file_type().is_dir() && FOREIGN.contains(&name.as_ref());
+        entry.depth() == 0 || !(name.starts_with('.') || is_foreign)
+    };
+    let mut files = Vec::new();
+    for entry in WalkDir::new(folder).into_iter().filter_entry(is_own) {
+        let entry = entry.with_context(|| format!("{} cannot be read", folder.display()))?;
+        if entry.file_type().is_file() {
+            files.push(entry.into_path());
         }
+        anyhow::ensure!(
+            files.len() <= MAX_FILES,
+            "{} has more than {MAX_FILES} files: name a smaller folder",
+            folder.display()
+        );
     }
     files.sort();
     Ok(files)

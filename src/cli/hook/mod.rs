@@ -10,7 +10,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 
 use self::install::{HookFlags, HostSelection, InstallOptions};
-use super::{CommandFailure, GlobalOptions, answer, remote::Server};
+use super::{CommandFailure, GlobalOptions, answer, remote::Server, usage};
 use umbra_config::Environment;
 use umbra_hooks::host;
 use umbra_shim::ShimOptions;
@@ -63,7 +63,7 @@ pub(super) async fn run(global: &GlobalOptions, options: HookOptions) -> Result<
             Ok(())
         }
         // The hook itself runs before this: only options before its host's name come here.
-        (None, Some(shim)) => Err(CommandFailure::Usage(format!("write umbra hook {} before all options", shim.host))),
+        (None, Some(shim)) => usage(format!("write umbra hook {} before all options", shim.host)),
         (None, None) => Ok(()),
     }
 }

@@ -17,7 +17,7 @@ use rmcp::{
     transport::Transport,
 };
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    io::{AsyncWriteExt, BufReader},
     process::{Child as Process, ChildStdin, ChildStdout, Command},
     sync::Mutex,
     time::timeout,
@@ -124,20 +124,10 @@ impl Transport<RoleClient> for Child {
         }
     }
 
-    // It is polled in a `select!`: every byte that was read is in `self` before the next await.
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
-            let part = match self.given_up.run_until_cancelled(self.output.fill_buf()).await {
-                None | Some(Ok([]) | Err(_)) => return None,
-                Some(Ok(part)) => part,
-            };
-            let end = memchr::memchr(b'\n', part);
-            let taken = end.map_or(part.len(), |end| end + 1);
-            self.line.push(&part[..taken]);
-            self.output.consume(taken);
-            if end.is_some()
-                && let Some(message) = message(self.line.take())
-            {
+            let said = self.given_up.run_until_cancelled(self.line.read(&mut self.output)).await??;
+            if let Some(message) = message(said) {
                 return Some(message);
             }
         }

@@ -121,12 +121,9 @@ fn refused<T>(what: &str) -> Result<T, ErrorData> {
 
 impl ClientHandler for NotificationHandler {
     fn get_info(&self) -> ClientConfig {
-        let mut us = Implementation::from_build_env();
-        "umbra".clone_into(&mut us.name);
-        env!("CARGO_PKG_VERSION").clone_into(&mut us.version);
-        let mut config = ClientConfig::new(ClientCapabilities::default(), us);
-        config.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
-        config
+        let us = Implementation::new("umbra", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), us)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
     async fn create_message(

@@ -8,7 +8,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     time::{sleep, timeout},
 };
-use umbra::api::front::{BodyLimits, ConnectionLimits};
+use umbra_config::settings;
 
 use super::server::{PATIENCE, Server, small_bodies};
 
@@ -24,7 +24,7 @@ fn zstd(plain: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn slow_body_is_answered_by_408() {
-    let server = Server::start(ConnectionLimits::default(), small_bodies());
+    let server = Server::start(settings::Server::default(), small_bodies());
     let mut client = server.connect().await;
     client.write(b"POST /length HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n").await;
     let (mut reading, mut writing) = client.socket.into_split();
@@ -45,8 +45,8 @@ async fn slow_body_is_answered_by_408() {
 
 #[tokio::test]
 async fn compressed_bodies_are_decoded_and_their_memory_released() {
-    let limits = BodyLimits { in_flight: 256 * 1024, ..small_bodies() };
-    let server = Server::start(ConnectionLimits::default(), limits);
+    let limits = settings::Server { max_in_flight_bytes: 256 * 1024, ..small_bodies() };
+    let server = Server::start(settings::Server::default(), limits);
     let plain = b"what an agent did; ".repeat(10_000);
     for _ in 0..4 {
         for (encoding, body) in [("gzip", gzip(&plain)), ("zstd", zstd(&plain)), ("identity", plain.clone())] {
@@ -66,8 +66,8 @@ async fn compressed_bodies_are_decoded_and_their_memory_released() {
 
 #[tokio::test]
 async fn bodies_in_flight_are_bounded_in_total() {
-    let limits = BodyLimits { in_flight: 128 * 1024, ..small_bodies() };
-    let server = Server::start(ConnectionLimits::default(), limits);
+    let limits = settings::Server { max_in_flight_bytes: 128 * 1024, ..small_bodies() };
+    let server = Server::start(settings::Server::default(), limits);
     let answer = server.ask("POST /length", &vec![b'x'; 200 * 1024]).await;
     answer.problem(503, "overloaded");
     assert_eq!(server.ask("POST /length", &vec![b'x'; 100 * 1024]).await.status, 200);
@@ -75,7 +75,7 @@ async fn bodies_in_flight_are_bounded_in_total() {
 
 #[tokio::test]
 async fn decompression_bomb_is_refused() {
-    let server = Server::start(ConnectionLimits::default(), BodyLimits::default());
+    let server = Server::start(settings::Server::default(), settings::Server::default());
     let zeros = vec![0_u8; 64 * 1024 * 1024];
     for (encoding, bomb) in [("gzip", gzip(&zeros)), ("zstd", zstd(&zeros))] {
         let answer = server.ask(&format!("POST /length\ncontent-encoding: {encoding}"), &bomb).await;
@@ -89,7 +89,7 @@ async fn decompression_bomb_is_refused() {
 
 #[tokio::test]
 async fn oversized_body_gets_413_without_a_connection_reset() {
-    let server = Server::start(ConnectionLimits::default(), small_bodies());
+    let server = Server::start(settings::Server::default(), small_bodies());
     // With and without a declared length, before and after encoding; none of them is answered by a reset.
     let mut client = server.connect().await;
     client.write(b"POST /length HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1048576\r\n\r\n").await;
@@ -113,7 +113,7 @@ async fn oversized_body_gets_413_without_a_connection_reset() {
 
 #[tokio::test]
 async fn broken_encoding_gets_400_and_unknown_encoding_415() {
-    let server = Server::start(ConnectionLimits::default(), BodyLimits::default());
+    let server = Server::start(settings::Server::default(), settings::Server::default());
     let (zipped, packed) = (gzip(b"plain text"), zstd(b"plain text"));
     let cut = |bytes: &[u8]| bytes[..bytes.len() - 3].to_vec();
     let mut wrong_sum = zipped.clone();
@@ -142,7 +142,7 @@ async fn broken_encoding_gets_400_and_unknown_encoding_415() {
 
 #[tokio::test]
 async fn json_needs_its_content_type_and_faults_have_pointers() {
-    let server = Server::start(ConnectionLimits::default(), BodyLimits::default());
+    let server = Server::start(settings::Server::default(), settings::Server::default());
     let ask = async |media: &str, body: &str| server.ask(&format!("POST /json{media}"), body.as_bytes()).await;
     for media in ["\ncontent-type: application/json", "\ncontent-type: Application/JSON; charset=\"UTF-8\""] {
         assert_eq!(ask(media, r#"{"items": [1, 2]}"#).await.body, b"2");

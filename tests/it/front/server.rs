@@ -30,7 +30,7 @@ use umbra::{
     api::{
         admission::{Admission, Class},
         body::{BodyReader, Media, expect_media, from_json},
-        front::{BodyLimits, ConnectionLimits, Front, HostGuard},
+        front::{Front, HostGuard},
         problem::Problem,
     },
     lifecycle::Tasks,
@@ -42,12 +42,22 @@ use umbra_domain::clock::Clock;
 pub const PATIENCE: Duration = Duration::from_secs(20);
 pub const SHORT: Duration = Duration::from_millis(200);
 
-pub fn short_limits() -> ConnectionLimits {
-    ConnectionLimits { first_byte: SHORT, headers: SHORT, drain_idle: SHORT, ..ConnectionLimits::default() }
+pub fn short_limits() -> settings::Server {
+    settings::Server {
+        first_byte_timeout: SHORT,
+        header_timeout: SHORT,
+        drain_idle_timeout: SHORT,
+        ..settings::Server::default()
+    }
 }
 
-pub fn small_bodies() -> BodyLimits {
-    BodyLimits { encoded: 64 * 1024, decoded: 256 * 1024, patience: SHORT, ..BodyLimits::default() }
+pub fn small_bodies() -> settings::Server {
+    settings::Server {
+        max_body_bytes: 64 * 1024,
+        max_decoded_bytes: 256 * 1024,
+        body_timeout: SHORT,
+        ..settings::Server::default()
+    }
 }
 
 /// State shared by the handlers.
@@ -69,7 +79,7 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start(limits: ConnectionLimits, bodies: BodyLimits) -> Self {
+    pub fn start(limits: settings::Server, bodies: settings::Server) -> Self {
         let shared = Shared {
             bodies: BodyReader::new(bodies),
             admission: Admission::new(&settings::Server { read_concurrency: 2, ..settings::Server::default() }),

@@ -25,11 +25,11 @@ use self::{
 use crate::{BenchGlobalOptions, answer, answer_json};
 use umbra::cli::table;
 use umbra_boundary::{
-    contract::compile, decide::BoundaryRules, drift::bypass::Required, execution::ConfiguredExecution, gate::Standards,
+    contract::faults, decide::BoundaryRules, drift::bypass::Required, execution::ConfiguredExecution, gate::Standards,
     tools::Tools,
 };
-use umbra_config::{Report as FileReport, tools};
-use umbra_domain::{Execution, Share, ToolContract, ToolDeclarations};
+use umbra_config::{Loaded, tools};
+use umbra_domain::{Execution, Share};
 use umbra_policy::check_condition;
 
 /// The contracts of the six services.
@@ -112,13 +112,10 @@ pub fn run(global: &BenchGlobalOptions, options: &FidelityOptions) -> anyhow::Re
 
 /// Builds rules for shadow execution, by the contracts of the given file or of the bench.
 fn rules(options: &FidelityOptions) -> anyhow::Result<BoundaryRules> {
-    let contract = |contract: &ToolContract| compile(contract.clone()).err().unwrap_or_default();
-    let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
-    let judge = tools::ToolsFileValidators { contract: &contract, condition: &condition };
-    let read = |loaded: Result<umbra_config::Loaded<ToolDeclarations>, FileReport>| loaded.map(|loaded| loaded.value);
-    let file = match &options.tools {
-        Some(path) => read(tools::read(path, judge))?,
-        None => read(tools::load("bench/fidelity/tools.yaml", CONTRACTS, judge))?,
+    let judge = tools::ToolsFileValidators { contract: &faults, condition: &check_condition };
+    let Loaded { value: file, .. } = match &options.tools {
+        Some(path) => tools::read(path, judge)?,
+        None => tools::load("bench/fidelity/tools.yaml", CONTRACTS, judge)?,
     };
     let configured = ConfiguredExecution {
         environment: "bench".to_owned(),

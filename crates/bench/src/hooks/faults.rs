@@ -39,7 +39,8 @@ pub enum Fault {
     Removed,
 }
 
-/// A fault that lasts until this is dropped.
+/// A fault that lasts until this is dropped: another program in the place of the server, or a frozen server.
+#[derive(Default)]
 pub struct ActiveFault(Option<JoinHandle<()>>, Option<Pid>);
 
 impl Drop for ActiveFault {
@@ -54,32 +55,9 @@ impl Drop for ActiveFault {
 }
 
 impl Fault {
-    /// All faults.
-    pub const ALL: [Self; 9] = [
-        Self::None,
-        Self::Stopped,
-        Self::Frozen,
-        Self::Garbage,
-        Self::Error,
-        Self::Empty,
-        Self::Killed,
-        Self::Hung,
-        Self::Removed,
-    ];
-
     /// Returns the word of the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Stopped => "stopped",
-            Self::Frozen => "frozen",
-            Self::Garbage => "garbage",
-            Self::Error => "error",
-            Self::Empty => "empty",
-            Self::Killed => "killed",
-            Self::Hung => "hung",
-            Self::Removed => "removed",
-        }
+    pub fn word(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
     /// Returns the words for a table.
@@ -109,29 +87,24 @@ impl Fault {
     pub async fn arrange(self, server: &Server, program: &Path) -> anyhow::Result<ActiveFault> {
         let pid = Pid::from_raw(i32::try_from(server.pid)?);
         match self {
-            Self::None => Ok(ActiveFault(None, None)),
+            Self::None => {}
             Self::Frozen => {
                 kill(pid, Signal::SIGSTOP)?;
-                Ok(ActiveFault(None, Some(pid)))
+                return Ok(ActiveFault(None, Some(pid)));
             }
-            Self::Stopped => {
-                end(server, pid).await?;
-                Ok(ActiveFault(None, None))
-            }
+            Self::Stopped => end(server, pid).await?,
             Self::Garbage | Self::Error | Self::Empty => {
                 end(server, pid).await?;
                 let listener = TcpListener::bind(server.address).await.context("the server's port is not free")?;
                 #[expect(clippy::disallowed_methods, reason = "it ends with the fault")]
                 let task = tokio::spawn(serve(listener, self.answer()));
-                Ok(ActiveFault(Some(task), None))
+                return Ok(ActiveFault(Some(task), None));
             }
-            Self::Removed => {
-                fs::remove_file(program)?;
-                Ok(ActiveFault(None, None))
-            }
-            Self::Killed => script(program, "kill -9 $$"),
-            Self::Hung => script(program, "trap '' TERM; while :; do sleep 1; done"),
+            Self::Removed => fs::remove_file(program)?,
+            Self::Killed => script(program, "kill -9 $$")?,
+            Self::Hung => script(program, "trap '' TERM; while :; do sleep 1; done")?,
         }
+        Ok(ActiveFault::default())
     }
 
     fn answer(self) -> &'static [u8] {
@@ -153,11 +126,10 @@ async fn end(server: &Server, pid: Pid) -> anyhow::Result<()> {
 }
 
 /// Puts a script in the place of the hook's program.
-fn script(program: &Path, lines: &str) -> anyhow::Result<ActiveFault> {
+fn script(program: &Path, lines: &str) -> std::io::Result<()> {
     fs::remove_file(program)?;
     fs::write(program, format!("#!/bin/bash\n{lines}\n"))?;
-    fs::set_permissions(program, fs::Permissions::from_mode(0o755))?;
-    Ok(ActiveFault(None, None))
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755))
 }
 
 async fn serve(listener: TcpListener, answer: &'static [u8]) {

@@ -13,7 +13,7 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum as _};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -54,7 +54,7 @@ pub struct HooksBenchOptions {
 #[derive(Debug, Serialize)]
 struct Session {
     agent: String,
-    fault: &'static str,
+    fault: String,
     /// `held`, `open` with what ran, `failed` with why, or `-` where the fault cannot be.
     end: String,
     seconds: f64,
@@ -69,7 +69,7 @@ pub async fn run(global: &BenchGlobalOptions, options: &HooksBenchOptions) -> an
         return latency::run(global, calls).await;
     }
     let all = Agent::all(&options.hosts)?;
-    let faults = if options.faults.is_empty() { Fault::ALL.to_vec() } else { options.faults.clone() };
+    let faults = if options.faults.is_empty() { Fault::value_variants().to_vec() } else { options.faults.clone() };
     fs::create_dir_all(&options.agents)?;
     let agents = options.agents.canonicalize()?;
     for agent in &all {
@@ -108,7 +108,7 @@ fn print(global: &BenchGlobalOptions, all: &[Agent], faults: &[Fault], sessions:
     answer(&format!("| --- |{}", " --- |".repeat(titles.len())));
     for fault in faults {
         let cells = titles.iter().map(|title| {
-            let cell = sessions.iter().find(|session| session.agent == *title && session.fault == fault.as_str());
+            let cell = sessions.iter().find(|session| session.agent == *title && session.fault == fault.word());
             cell.map_or("", |session| session.end.split(':').next().unwrap_or_default())
         });
         answer(&format!("| {} | {} |", fault.words(), cells.collect::<Vec<_>>().join(" | ")));
@@ -138,12 +138,12 @@ impl Run<'_> {
                 Err(error) => (format!("failed: {error:#}"), Duration::ZERO),
             }
         };
-        Session { agent, fault: self.fault.as_str(), end, seconds: time.as_secs_f64() }
+        Session { agent, fault: self.fault.word(), end, seconds: time.as_secs_f64() }
     }
 
     async fn end(&self) -> anyhow::Result<(String, Duration)> {
         let name =
-            format!("{}-{}-{}", self.agent.host, self.agent.mode.as_deref().unwrap_or("plain"), self.fault.as_str());
+            format!("{}-{}-{}", self.agent.host, self.agent.mode.as_deref().unwrap_or("plain"), self.fault.word());
         let name = name.replace(' ', "-");
         let base = self.options.keep.clone().unwrap_or_else(|| self.testbed.path("homes"));
         let path = base.join(&name);

@@ -15,10 +15,7 @@ mod replay;
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU8, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
@@ -37,7 +34,7 @@ use tokio::{
 use self::replay::{Replay, read_captures};
 use crate::{
     BenchGlobalOptions, answer, answer_json,
-    load::{self, Answered},
+    load::{self, Answered, Phase, per_s, rounded},
     progress,
     testbed::Testbed,
     usage,
@@ -213,7 +210,7 @@ async fn of_peer(
 fn figures(receiver: &'static str, sent: Sent, time: Duration, before: Used, after: Used) -> Figures {
     let each = |from: Option<Duration>, to: Option<Duration>| {
         let used = to?.saturating_sub(from?);
-        Some(rounded(used.as_secs_f64() * 1e6 / as_float(sent.records.max(1)), 1))
+        Some(rounded(1e6 / per_s(sent.records.max(1), used), 1))
     };
     let exports = sent.latencies.len() as u64;
     let answered = Answered { time, latencies: sent.latencies, in_all: 0 };
@@ -242,31 +239,21 @@ async fn due(database: &mut PgConnection) -> anyhow::Result<(u64, f64)> {
     Ok((u64::try_from(waiting)?, late))
 }
 
-const WARMING: u8 = 0;
-const MEASURING: u8 = 1;
-const OVER: u8 = 2;
-
 /// Sends exports over all connections. A replay that is begun is sent to its end. Returns the measured time.
 async fn send(
     address: SocketAddr,
     options: &OtlpBenchOptions,
     replays: &Arc<Vec<Replay>>,
 ) -> anyhow::Result<(Sent, Duration)> {
-    let phase = Arc::new(AtomicU8::new(WARMING));
-    let mut connections = JoinSet::new();
+    let (phase, mut connections) = (Phase::default(), JoinSet::new());
     for number in 0..options.connections {
         let numbers = (u64::from(number)..).step_by(options.connections.into());
-        connections.spawn(export(address, Arc::clone(replays), numbers, Arc::clone(&phase)));
+        connections.spawn(export(address, Arc::clone(replays), numbers, phase.clone()));
     }
-    sleep(WARM_UP).await;
-    let began = Instant::now();
-    phase.store(MEASURING, Ordering::Relaxed);
-    sleep(Duration::from_secs(options.seconds.into())).await;
-    phase.store(OVER, Ordering::Relaxed);
-    let time = began.elapsed();
+    let times = (WARM_UP, Duration::from_secs(options.seconds.into()));
+    let (time, results) = phase.measure(connections, times, || {}).await?;
     let mut sent = Sent::default();
-    while let Some(done) = connections.join_next().await {
-        let one = done??;
+    for one in results {
         sent.latencies.extend(one.latencies);
         sent.measured_records += one.measured_records;
         sent.records += one.records;
@@ -283,7 +270,7 @@ async fn export(
     address: SocketAddr,
     replays: Arc<Vec<Replay>>,
     numbers: impl Iterator<Item = u64>,
-    phase: Arc<AtomicU8>,
+    phase: Phase,
 ) -> anyhow::Result<Sent> {
     let connect = async || {
         let socket = TcpStream::connect(address).await.context("connecting to the receiver")?;
@@ -293,7 +280,7 @@ async fn export(
     let (mut socket, mut sent) = (connect().await?, Sent::default());
     let (mut bytes, mut buffer) = (Vec::new(), Vec::with_capacity(64 * 1024));
     for number in numbers {
-        if phase.load(Ordering::Relaxed) == OVER {
+        if phase.is_over() {
             break;
         }
         let at = usize::try_from(number)? % replays.len();
@@ -316,7 +303,7 @@ async fn export(
                 }
                 sent.rejected += request.rejected(buffer.get(body).unwrap_or_default())?;
                 sent.records += request.records;
-                if phase.load(Ordering::Relaxed) == MEASURING {
+                if phase.is_measuring() {
                     sent.measured_records += request.records;
                     sent.latencies.push(u32::try_from(asked.elapsed().as_micros()).unwrap_or(u32::MAX));
                 }
@@ -369,16 +356,6 @@ fn show(figures: &[Figures], as_json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "fewer than 2^52")]
-fn as_float(count: u64) -> f64 {
-    count as f64
-}
-
 fn rate(count: u64, time: Duration) -> f64 {
-    rounded(as_float(count) / time.as_secs_f64(), 1)
-}
-
-fn rounded(figure: f64, digits: i32) -> f64 {
-    let scale = 10_f64.powi(digits);
-    (figure * scale).round() / scale
+    rounded(per_s(count, time), 1)
 }

@@ -10,7 +10,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use umbra::{
     api::{admission::Admission, auth::KeyRing, front},
-    app::{App, CommandLineOverrides, Database, Setup, api_of, guard, limits},
+    app::{App, CommandLineOverrides, Database, Setup, api_of, guard},
     lifecycle::Tasks,
     telemetry,
 };
@@ -74,7 +74,7 @@ pub async fn serve(global: &BenchGlobalOptions, options: VariantOptions) -> anyh
             routes::one_by_one(api, rows, &admission)
         }
     };
-    front.serve((routes, axum::Router::new()), guard, flows.clock, &tasks, limits(&setup));
+    front.serve((routes, axum::Router::new()), guard, flows.clock, &tasks, setup.settings.server);
     answer(&format!("listening on http://{address}"));
     tasks.soft().cancelled().await;
     let stopped = tasks.shutdown(Duration::from_secs(2)).await;

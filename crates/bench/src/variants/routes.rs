@@ -25,7 +25,7 @@ use umbra::{
     ingest::{self, Incoming},
 };
 use umbra_checks::ScreenedEvent;
-use umbra_domain::{Disposition, EventId, Outcome, SkipReason, key::Scope};
+use umbra_domain::{Disposition, EventId, Outcome, SkipReason, TriggerMark, key::Scope};
 use umbra_store::events::received_at;
 
 use super::one_by_one::NaiveInsert;
@@ -80,18 +80,7 @@ async fn forget(State(api): State<Api>, caller: Caller, request: Request) -> Res
             })
         })
         .collect();
-    let id = EventId(api.flows.clock.new_id());
-    let event = AcceptedEvent {
-        id,
-        received_at: received_at(id),
-        durability: "none",
-        spooled: false,
-        triggers,
-        dispositions,
-        verdict: None,
-        breaker: None,
-    };
-    answer(StatusCode::ACCEPTED, &event)
+    accepted(EventId(api.flows.clock.new_id()), "none", triggers, dispositions)
 }
 
 async fn insert(
@@ -103,17 +92,18 @@ async fn insert(
     let id = EventId(api.flows.clock.new_id());
     // The body as received spares this variant a second serialization.
     rows.insert(id.0, &event.agent, event.task_id.as_deref(), &body).await?;
-    let (triggers, dispositions) = (Vec::new(), Vec::new());
-    let event = AcceptedEvent {
-        id,
-        received_at: received_at(id),
-        durability: "committed",
-        spooled: false,
-        triggers,
-        dispositions,
-        verdict: None,
-        breaker: None,
-    };
+    accepted(id, "committed", Vec::new(), Vec::new())
+}
+
+fn accepted(
+    id: EventId,
+    durability: &'static str,
+    triggers: Vec<TriggerMark>,
+    dispositions: Vec<Disposition>,
+) -> Result<Response, Problem> {
+    let received_at = received_at(id);
+    let (spooled, verdict, breaker) = (false, None, None);
+    let event = AcceptedEvent { id, received_at, durability, spooled, triggers, dispositions, verdict, breaker };
     answer(StatusCode::ACCEPTED, &event)
 }
 

@@ -22,7 +22,6 @@ pub struct StaleContract {
     #[schema(example = "stripe.process_refund@2")]
     pub contract: String,
     /// Time since when it is stale.
-    #[schema(value_type = String, format = DateTime)]
     pub since: Timestamp,
     /// Reason, in words.
     pub why: String,

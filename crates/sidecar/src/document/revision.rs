@@ -111,7 +111,6 @@ pub struct Entry {
     /// Author: an agent, a person, or [`WORKSPACE`].
     pub by: String,
     /// Time of the change, if it is recorded.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub at: Option<Timestamp>,
     /// Cause of the change.
     pub change: DocumentChange,

@@ -18,7 +18,6 @@ use umbra_domain::BreakerState;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct BreakerReset {
     /// When the breaker was reset.
-    #[schema(value_type = String, format = DateTime)]
     pub at: Timestamp,
     /// Name of the person or key.
     pub by: Option<String>,
