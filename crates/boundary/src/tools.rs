@@ -18,7 +18,7 @@ use umbra_domain::{
     declarations::Pack,
     tool::Readings,
 };
-use umbra_policy::{CallFacts, Policy};
+use umbra_policy::{AgentContext, CallFacts, Policy};
 
 /// Most faults of arguments in one message.
 const TOLD: usize = 5;
@@ -243,15 +243,17 @@ impl Tools {
         let call = given.call;
         let readings = self.readings(&call.tool);
         self.policy.judge(&CallFacts {
-            agent: &call.agent,
-            route: call.route.as_deref(),
-            modes: &call.modes,
+            context: AgentContext {
+                agent: &call.agent,
+                route: call.route.as_deref(),
+                modes: &call.modes,
+                taints,
+                session: call.session.as_deref(),
+            },
             tool: &call.tool,
             readings: &readings,
             effect,
             args: given.args,
-            taints,
-            session: call.session.as_deref(),
         })
     }
 
