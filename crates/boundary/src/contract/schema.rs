@@ -37,6 +37,19 @@ pub struct Mismatch {
     pub message: String,
 }
 
+impl Mismatch {
+    /// A mismatch of the value as a whole.
+    pub(crate) fn whole(message: impl Into<String>) -> Self {
+        Self { pointer: String::new(), message: message.into() }
+    }
+
+    /// Place and demand in one line, for results.
+    pub(crate) fn told(&self) -> String {
+        let place = if self.pointer.is_empty() { "the whole result" } else { &self.pointer };
+        format!("{place}: {}", self.message)
+    }
+}
+
 /// A compiled schema.
 #[derive(Debug)]
 pub struct Schema {
@@ -84,7 +97,7 @@ impl Schema {
     /// Mismatches, at most 20.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Mismatch>> {
         let (depth, values) = extent(value);
-        let too = |what: &str| Err(vec![Mismatch { pointer: String::new(), message: what.to_owned() }]);
+        let too = |what: &str| Err(vec![Mismatch::whole(what)]);
         if depth > self.deepest {
             return too("the value is nested too deeply to be validated");
         }

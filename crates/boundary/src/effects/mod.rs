@@ -25,7 +25,6 @@ mod graphql;
 mod lexicon;
 mod lists;
 mod name;
-mod overrides;
 mod pipe;
 mod programs;
 mod request;
@@ -46,9 +45,6 @@ use self::{
     schema::Arguments,
 };
 use umbra_domain::{DeclaredEffect, Effect, EffectSource, ToolAnnotations, ToolName};
-
-pub use overrides::Overrides;
-pub(crate) use overrides::specificity;
 
 /// Languages that can change data as well as query it, and systems that speak them.
 const LANGUAGES: [&str; 24] = [

@@ -7,7 +7,8 @@ mod set;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{CallDeclarations, Classified, Overrides, classify, effect_of};
+use super::{CallDeclarations, Classified, classify, effect_of};
+use crate::by_tool::ByTool;
 use umbra_domain::{
     DeclaredEffect,
     Effect::{self, Destructive, Read, Write},
@@ -498,7 +499,7 @@ fn closest_override_pattern_wins_and_names_match_whole() {
     let rules = |list: &[(&str, Effect)]| {
         let list: Vec<_> =
             list.iter().map(|(tool, effect)| EffectOverride { tool: (*tool).to_owned(), effect: *effect }).collect();
-        Overrides::compile(&list)
+        ByTool::compile(list, |one| &one.tool)
     };
     let overrides = rules(&[
         ("crm.*", Write),
@@ -517,7 +518,7 @@ fn closest_override_pattern_wins_and_names_match_whole() {
         (ToolName::of("erp", "ping"), None),
         (ToolName::bare("get_user"), None),
     ] {
-        assert_eq!(overrides.of(&tool.readings()), effect, "{tool}");
+        assert_eq!(overrides.find(&tool.readings()).map(|one| one.effect), effect, "{tool}");
     }
     assert!(rules(&[("crm.[", Read)]).unwrap_err().to_string().contains("crm.["));
 }
