@@ -7,7 +7,7 @@ mod set;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{CallDeclarations, Classified, classify, effect_of};
+use super::{CallDeclarations, EffectOf, classify, effect_of, known};
 use crate::by_tool::ByTool;
 use umbra_domain::{
     DeclaredEffect,
@@ -16,12 +16,12 @@ use umbra_domain::{
 };
 
 /// Classifies a tool of a server that is not trusted.
-fn of(name: &str, description: &str, schema: &Value) -> Classified {
+fn of(name: &str, description: &str, schema: &Value) -> EffectOf {
     classify(&ToolName::of("crm", name), description, schema, false)
 }
 
 /// Classifies a tool of a server that the operator trusts.
-fn trusted(name: &str, description: &str, schema: &Value) -> Classified {
+fn trusted(name: &str, description: &str, schema: &Value) -> EffectOf {
     classify(&ToolName::of("crm", name), description, schema, true)
 }
 
@@ -31,7 +31,7 @@ fn all(cases: &[(&str, &str, Effect)]) {
 
 /// Asserts the effects of tools, and lists the wrong ones.
 #[track_caller]
-fn told(judge: fn(&str, &str, &Value) -> Classified, cases: &[(&str, &str, Effect)]) {
+fn told(judge: fn(&str, &str, &Value) -> EffectOf, cases: &[(&str, &str, Effect)]) {
     let wrong: Vec<String> = cases
         .iter()
         .filter_map(|(name, description, effect)| {
@@ -279,10 +279,10 @@ fn unknown_tools_are_destructive() {
         [("frobnicate", ""), ("x", "Frobnicates the frob"), ("", ""), ("wetter", "Zeigt das Wetter")]
     {
         let said = of(name, description, &Value::Null);
-        assert_eq!((said.effect, said.known), (Destructive, false), "{name}: {}", said.why);
+        assert_eq!((said.effect, said.source), (Destructive, EffectSource::Unknown), "{name}: {}", said.why);
     }
     // A letter of another alphabet in the place of ours.
-    assert!(!of("g\u{435}t_file", "Get a file", &Value::Null).known);
+    assert_eq!(of("g\u{435}t_file", "Get a file", &Value::Null).source, EffectSource::Unknown);
 }
 
 #[test]
@@ -440,7 +440,7 @@ fn reason_repeats_no_text_of_the_tool() {
 fn precedence_is_contract_operator_trusted_server_classifier() {
     let hints = |read_only, destructive| ToolAnnotations { read_only, destructive, ..ToolAnnotations::default() };
     let none = ToolAnnotations::default();
-    let read = || Classified { effect: Read, known: true, why: "the name says `get`".to_owned(), runs: false };
+    let read = || known(Read, "the name says `get`");
     for (contract, operator, annotations, trusted, expected) in [
         (Some(Read), Some(Write), hints(None, Some(true)), true, (Read, EffectSource::Contract)),
         (None, Some(Write), hints(Some(true), None), true, (Write, EffectSource::Override)),
