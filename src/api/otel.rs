@@ -90,7 +90,7 @@ async fn take(
             "traces wait for more than five minutes to become events: send it again later",
         ));
     }
-    let read = || decode(signal, encoding, body).map_err(|error| Problem::bad_json(shortened(&error.to_string())));
+    let read = || decode(signal, encoding, body).map_err(|error| Problem::bad_json(shortened(&error)));
     // Umbra's own telemetry may be led back to it.
     let received = if headers.contains_key(ORIGIN_HEADER) {
         Received::default()

@@ -110,10 +110,7 @@ pub fn row_key(dir: &Path) -> io::Result<RowKey> {
 /// # Errors
 /// The key cannot be read.
 pub fn existing_row_key(dir: &Path) -> io::Result<Option<RowKey>> {
-    match fs::read(dir.join(KEY)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        read => Ok(Some(RowKey::of(&read?))),
-    }
+    Ok(content(&dir.join(KEY))?.map(|key| RowKey::of(&key)))
 }
 
 /// Public key of this folder; `None` where it has no key.
@@ -206,15 +203,12 @@ impl CheckpointGaps {
 /// # Errors
 /// The file cannot be read, or a line in it is no checkpoint.
 pub fn read(path: &Path) -> io::Result<Vec<Checkpoint>> {
-    let text = match fs::read_to_string(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        read => read?,
-    };
     let mut checkpoints = Vec::new();
-    for (line, number) in text.split_inclusive('\n').zip(1..) {
-        match serde_json::from_str(line) {
+    let bytes = content(path)?.unwrap_or_default();
+    for (line, number) in bytes.split_inclusive(|byte| *byte == b'\n').zip(1..) {
+        match serde_json::from_slice(line) {
             Ok(checkpoint) => checkpoints.push(checkpoint),
-            Err(_) if line.trim().is_empty() || !line.ends_with('\n') => {}
+            Err(_) if line.trim_ascii().is_empty() || !line.ends_with(b"\n") => {}
             Err(error) => {
                 let what = format!("{}:{number}: this line is not a checkpoint ({error})", path.display());
                 return Err(io::Error::new(io::ErrorKind::InvalidData, what));
@@ -226,10 +220,7 @@ pub fn read(path: &Path) -> io::Result<Vec<Checkpoint>> {
 
 /// Cuts off a last line torn by a crash: the next one would be torn with it.
 fn cut_torn(path: &Path) -> io::Result<()> {
-    let bytes = match fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        read => read?,
-    };
+    let bytes = content(path)?.unwrap_or_default();
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     if whole < bytes.len() {
         OpenOptions::new().write(true).open(path)?.set_len(whole as u64)?;
@@ -262,11 +253,16 @@ fn key(dir: &Path) -> io::Result<Ed25519KeyPair> {
     existing(&path)?.ok_or_else(none)
 }
 
+/// Content of a file; none if it is missing.
+fn content(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
+}
+
 fn existing(path: &Path) -> io::Result<Option<Ed25519KeyPair>> {
-    let bytes = match fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        read => read?,
-    };
+    let Some(bytes) = content(path)? else { return Ok(None) };
     let none =
         |_| io::Error::new(io::ErrorKind::InvalidData, format!("{}: this is not an Ed25519 key", path.display()));
     Ed25519KeyPair::from_pkcs8(&bytes).map(Some).map_err(none)

@@ -48,6 +48,7 @@ struct Next {
 pub type LineFault = (Option<i64>, String);
 
 /// Reader of an audit's files, side by side with its rows.
+#[derive(Default)]
 pub struct FileCheck {
     sources: vec::IntoIter<AuditFileReader>,
     source: Option<AuditFileReader>,
@@ -92,17 +93,7 @@ impl FileCheck {
             }
         }
         sources.sort_by_key(|source| source.named.unwrap_or(i64::MAX));
-        Ok(Self {
-            sources: sources.into_iter(),
-            source: None,
-            next: None,
-            moved,
-            missing: None,
-            unerased: None,
-            compared: 0,
-            faults: Vec::new(),
-            warnings: Vec::new(),
-        })
+        Ok(Self { sources: sources.into_iter(), moved, ..Self::default() })
     }
 
     /// True if there are no files.

@@ -16,6 +16,7 @@
 //! Pure, except for the audit's files: values in, values out. Nothing here asks a clock, a database or a network.
 
 pub mod answer;
+mod by_tool;
 pub mod checkpoints;
 pub mod contract;
 pub mod decide;

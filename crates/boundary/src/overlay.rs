@@ -133,9 +133,7 @@ pub fn read_overlay(
 ) -> Result<OverlayAnswer, StubError> {
     let name = call.tool.to_string();
     let tool = tool_variable(call.tool);
-    let mut scope = EvaluationScope::new();
-    scope.set("args", call.args);
-    scope.set("tool", &tool);
+    let mut scope = EvaluationScope::of([("args", call.args), ("tool", &tool)]);
     template::add_text_functions(&mut scope);
     for reader in contracts.readers(&name) {
         // A call without the arguments that form the key asks for no record of the run.
@@ -143,21 +141,13 @@ pub fn read_overlay(
         let Some(record) = state.records.get(&reader.collection).and_then(|records| records.get(&key)) else {
             continue;
         };
-        if let (true, Some(record @ Value::Array(_))) = (state.is_partial(&reader.collection, &key), record) {
-            let text = TextMerge { edits: edits(record).unwrap_or_default(), ..TextMerge::default() };
-            return Ok(OverlayAnswer::Merge(OverlayMerge {
-                items: reader.at.clone(),
-                text,
-                ..OverlayMerge::default()
-            }));
-        }
         if state.is_partial(&reader.collection, &key) {
-            let patch = record.iter().map(|fields| (key.clone(), fields.clone())).collect();
-            return Ok(OverlayAnswer::Merge(OverlayMerge {
-                items: reader.at.clone(),
-                patch,
-                ..OverlayMerge::default()
-            }));
+            let mut merge = OverlayMerge { items: reader.at.clone(), ..OverlayMerge::default() };
+            match record {
+                Some(record @ Value::Array(_)) => merge.text.edits = edits(record).unwrap_or_default(),
+                fields => merge.patch.extend(fields.iter().map(|fields| (key.clone(), fields.clone()))),
+            }
+            return Ok(OverlayAnswer::Merge(merge));
         }
         let mint = SharedMint::of(state);
         let mut stub = show(contracts, reader, call, record.as_ref(), &mint)?;
@@ -200,26 +190,18 @@ fn show(
     let own = contracts.find(call.tool);
     let id = own.map_or_else(|| reader.contract.clone(), |own| own.id().to_owned());
     let tool = tool_variable(call.tool);
-    let mut scope = EvaluationScope::new();
-    scope.set("args", call.args);
-    scope.set("tool", &tool);
+    let mut scope = EvaluationScope::of([("args", call.args), ("tool", &tool)]);
     template::add_functions(&mut scope, mint);
     let failed = |place: &str| {
-        let (contract, place) = (reader.contract.clone(), format!("overlay.reads.{place}"));
-        move |error| StubError::Expression { contract, place, error }
+        let place = format!("overlay.reads.{place}");
+        move |error: RenderError| StubError::failed(&reader.contract, &place, error)
     };
     let Some(record) = record else {
         let (result, fault) = match &reader.on_missing {
             Some(missing) => (missing.render(&scope).map_err(failed("on_missing"))?, None),
             None => (json!({"error": NOT_FOUND}), Some(NOT_FOUND.to_owned())),
         };
-        return Ok(Stub {
-            contract: id,
-            result,
-            validated_against: ValidatedAgainst::Nothing,
-            fault,
-            is_fallback: false,
-        });
+        return Ok(Stub { fault, ..Stub::of(id, result, ValidatedAgainst::Nothing) });
     };
     scope.set("record", record);
     let result = match &reader.result {
@@ -228,16 +210,16 @@ fn show(
         None => steps(&reader.at).rev().fold(record.clone(), |inner, step| json!({ step: inner })),
     };
     if result.is_null() {
-        return Err(StubError::Null { contract: id });
+        return Err(StubError::null(&id));
     }
     let validated_against = match own.filter(|own| own.output.is_some()) {
         Some(own) => {
-            own.check_result(&result).map_err(|mismatches| StubError::Invalid { contract: id.clone(), mismatches })?;
+            own.check_result(&result).map_err(|mismatches| StubError::invalid(&id, &mismatches))?;
             ValidatedAgainst::Contract
         }
         None => ValidatedAgainst::Nothing,
     };
-    Ok(Stub { contract: id, result, validated_against, fault: None, is_fallback: false })
+    Ok(Stub::of(id, result, validated_against))
 }
 
 /// Collects the records that the run wrote and removed, for a list; none if there are no such records.
@@ -248,10 +230,7 @@ fn gather(lister: &Lister, call: &StubCall<'_>, state: &RunState) -> Option<Over
     let tool = tool_variable(call.tool);
     for (key, record) in records {
         let (name, known) = (json!(key), record.as_ref().unwrap_or(&Value::Null));
-        let mut scope = EvaluationScope::new();
-        for (variable, value) in [("args", call.args), ("tool", &tool), ("key", &name), ("record", known)] {
-            scope.set(variable, value);
-        }
+        let mut scope = EvaluationScope::of([("args", call.args), ("tool", &tool), ("key", &name), ("record", known)]);
         template::add_text_functions(&mut scope);
         // A record on which the condition fails with an error is shown.
         if lister.when.as_ref().is_some_and(|when| when.holds(&scope) == Ok(false)) {
@@ -351,10 +330,7 @@ pub(super) fn store_records(
         return Ok(());
     }
     let tool = tool_variable(call.tool);
-    let mut scope = EvaluationScope::new();
-    for (name, value) in [("args", call.args), ("tool", &tool), ("result", result)] {
-        scope.set(name, value);
-    }
+    let mut scope = EvaluationScope::of([("args", call.args), ("tool", &tool), ("result", result)]);
     template::add_functions(&mut scope, mint);
     let writing = Writing { contract, scope: &scope };
     // Everything is evaluated before anything is stored.
@@ -373,24 +349,15 @@ pub(super) fn store_records(
     let before = (state.records.clone(), state.partial.clone());
     let write = || {
         if let Some((delete, key)) = contract.delete.as_ref().zip(deleted) {
-            state.record(&delete.collection, key, None)?;
+            state.record(&delete.collection, key, None, false)?;
         }
-        match put {
-            Some((put, key, OverlayRecord::Part(fields))) => state.record_part(&put.collection, key, fields),
-            Some((put, key, OverlayRecord::Whole(value))) => state.record(&put.collection, key, Some(value)),
-            None => Ok(()),
-        }
+        put.map_or(Ok(()), |(put, key, (value, is_part))| state.record(&put.collection, key, Some(value), is_part))
     };
     write().inspect_err(|_| (state.records, state.partial) = before)
 }
 
-/// A record that a call leaves.
-enum OverlayRecord {
-    /// The whole record.
-    Whole(Value),
-    /// Only the changes of a live record: fields, or edits of a text.
-    Part(Value),
-}
+/// A record that a call leaves, and true if it is only the changes of a live one: fields, or edits of a text.
+type OverlayRecord = (Value, bool);
 
 /// Evaluates the overlay of a call that writes.
 struct Writing<'a> {
@@ -400,7 +367,7 @@ struct Writing<'a> {
 
 impl Writing<'_> {
     fn failed(&self, place: &str, error: RenderError) -> StubError {
-        StubError::Expression { contract: self.contract.id().to_owned(), place: format!("overlay.{place}"), error }
+        StubError::failed(self.contract.id(), &format!("overlay.{place}"), error)
     }
 
     fn value(&self, place: &str, expression: &Expression) -> Result<Value, StubError> {
@@ -409,8 +376,9 @@ impl Writing<'_> {
 
     fn key(&self, place: &str, key: &Expression) -> Result<String, StubError> {
         let value = self.value(place, key)?;
-        let found = || StubError::Key { contract: self.contract.id().to_owned(), found: describe(&value) };
-        key_text(&value).ok_or_else(found)
+        let (id, found) = (self.contract.id(), describe(&value));
+        let fault = || format!("{id}: the overlay's key is {found}, not a text or a number");
+        key_text(&value).ok_or_else(|| StubError::fault("stub_failed", fault()))
     }
 
     /// Applies replacements to the text of a record; for a live text, keeps the replacements themselves.
@@ -432,13 +400,13 @@ impl Writing<'_> {
                 }
                 let mut text = text.clone();
                 TextMerge { edits: replacements, ..TextMerge::default() }.apply(&mut text);
-                Ok(Some(OverlayRecord::Whole(text.into())))
+                Ok(Some((text.into(), false)))
             }
             Some(Some(Value::Array(before))) => {
                 let all = before.iter().chain(new.as_array().into_iter().flatten()).cloned().collect();
-                Ok(Some(OverlayRecord::Part(Value::Array(all))))
+                Ok(Some((Value::Array(all), true)))
             }
-            None if !replacements.is_empty() => Ok(Some(OverlayRecord::Part(new))),
+            None if !replacements.is_empty() => Ok(Some((new, true))),
             _ => Ok(None),
         }
     }
@@ -462,22 +430,20 @@ impl Writing<'_> {
         let record = known.cloned().flatten().unwrap_or_else(|| json!({}));
         let value = match &put.value {
             Some(value) => {
-                let mut scope = EvaluationScope::new();
-                for (name, value) in [("args", call.args), ("tool", tool), ("result", result), ("record", &record)] {
-                    scope.set(name, value);
-                }
+                let mut scope =
+                    EvaluationScope::of([("args", call.args), ("tool", tool), ("result", result), ("record", &record)]);
                 template::add_functions(&mut scope, mint);
                 value.render(&scope).map_err(|error| self.failed("put.value", error))?
             }
             None => result.clone(),
         };
         Ok(match (put.partial && value.is_object(), known) {
-            (false, _) => Some(OverlayRecord::Whole(value)),
-            (true, None) => Some(OverlayRecord::Part(value)),
+            (false, _) => Some((value, false)),
+            (true, None) => Some((value, true)),
             (true, Some(Some(_))) => {
                 let mut laid = record;
                 lay_over(&mut laid, &value);
-                Some(if is_partial { OverlayRecord::Part(laid) } else { OverlayRecord::Whole(laid) })
+                Some((laid, is_partial))
             }
             // A record that the run removed has no fields to change.
             (true, Some(None)) => None,

@@ -45,7 +45,7 @@ struct Open {
 }
 
 /// Checks the stamps of rows, which are read in order.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SignatureCheck {
     /// Trusted public keys.
     pub keys: BTreeSet<Vec<u8>>,
@@ -62,8 +62,7 @@ pub(super) struct SignatureCheck {
 impl SignatureCheck {
     /// Trusts these keys.
     pub fn of(keys: impl IntoIterator<Item = Vec<u8>>) -> Self {
-        let (keys, ids) = (keys.into_iter().collect(), HashSet::new());
-        Self { keys, unsigned_until: None, unsigned: 0, begun: false, open: None, ids }
+        Self { keys: keys.into_iter().collect(), ..Self::default() }
     }
 
     /// Reads the next row. Returns its faults.

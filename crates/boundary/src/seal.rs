@@ -55,14 +55,10 @@ pub fn leaf(row: &AuditRow) -> Hash {
         .field(&row.seq.to_be_bytes())
         .field(row.id.as_bytes())
         .field(&row.at.as_microsecond().to_be_bytes())
-        .field(row.kind.as_str().as_bytes())
-        .optional(row.agent.as_deref().map(str::as_bytes))
-        .optional(row.session.as_deref().map(str::as_bytes))
-        .optional(row.run.as_deref().map(str::as_bytes))
-        .optional(row.call_id.as_deref().map(str::as_bytes))
-        .optional(row.tool.as_deref().map(str::as_bytes))
-        .field(row.body.as_bytes())
-        .optional(row.payload_mac.as_deref());
+        .field(row.kind.as_str().as_bytes());
+    let names = [&row.agent, &row.session, &row.run, &row.call_id, &row.tool];
+    let fields = names.iter().fold(fields, |fields, name| fields.optional(name.as_deref().map(str::as_bytes)));
+    let fields = fields.field(row.body.as_bytes()).optional(row.payload_mac.as_deref());
     // Rows from before there were stamps keep their hashes.
     match &row.signature {
         Some(stamp) => fields.field(stamp).hash(),

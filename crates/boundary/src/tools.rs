@@ -6,19 +6,20 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
+    by_tool::ByTool,
     contract::{CompiledContract, Contracts, Mismatch, Schema},
     drift::{self, StaleContract},
-    effects::{CallDeclarations, EffectOf, Overrides, classify, effect_of},
+    effects::{CallDeclarations, EffectOf, classify, effect_of},
     overlay::{self, OverlayAnswer},
     stub::{self, RecordedResult, RunState, Stub, StubError},
 };
 use umbra_domain::{
-    Call, Effect, EffectSource, Guard, PolicyRule, ToolDeclarations, ToolName,
+    Call, Effect, EffectOverride, EffectSource, Guard, PolicyRule, ToolDeclarations, ToolName,
     contract::{Arguments, ContractState, OnUnavailable, ToolContract},
     declarations::Pack,
     tool::Readings,
 };
-use umbra_policy::{CallFacts, Policy};
+use umbra_policy::{AgentContext, CallFacts, Policy};
 
 /// Most faults of arguments in one message.
 const TOLD: usize = 5;
@@ -29,7 +30,7 @@ pub struct Tools {
     contracts: Contracts,
     /// Packs, by the name that an MCP server gives itself.
     packs: HashMap<String, Arc<CompiledPack>>,
-    effects: Overrides,
+    effects: ByTool<EffectOverride>,
     trusted_servers: Vec<String>,
     policy: Policy,
 }
@@ -105,7 +106,7 @@ impl Tools {
         Ok(Self {
             packs: by_server,
             contracts: Contracts::compile(file.contracts)?,
-            effects: Overrides::compile(&file.effects)?,
+            effects: ByTool::compile(file.effects, |one| &one.tool)?,
             trusted_servers: file.trusted_servers,
             policy: Policy::compile(file.policies)?,
         })
@@ -125,7 +126,7 @@ impl Tools {
             trusted,
             pack: pack.map(|pack| pack.effect()),
         };
-        let said = effect_of(contract, self.effects.of(&readings), word, || {
+        let said = effect_of(contract, self.override_of(&readings), word, || {
             let schema = call.input_schema.as_ref().unwrap_or(&Value::Null);
             classify(&call.tool, call.description.as_deref().unwrap_or_default(), schema, trusted)
         });
@@ -137,10 +138,11 @@ impl Tools {
     /// Raises a rated effect to that of the most severe tool that this name may denote.
     fn at_least(&self, tool: &Readings, rated: EffectOf) -> EffectOf {
         // A declaration of this very tool goes before one of others.
-        if self.contracts.names(tool) || rated.source == EffectSource::Override && self.effects.names(tool) {
+        if self.contracts.by_tool.names(tool) || rated.source == EffectSource::Override && self.effects.names(tool) {
             return rated;
         }
-        let (contract, operator) = (self.contracts.at_least(tool), self.effects.at_least(tool));
+        let contract = self.contracts.by_tool.may_name(tool).map(|contract| contract.effect()).max();
+        let operator = self.effects.may_name(tool).map(|one| one.effect).max();
         let source = if contract >= operator { EffectSource::Contract } else { EffectSource::Override };
         match contract.max(operator) {
             Some(effect) if effect > rated.effect => {
@@ -149,6 +151,11 @@ impl Tools {
             }
             _ => rated,
         }
+    }
+
+    /// Effect by which the operator overrides a tool's.
+    fn override_of(&self, tool: &Readings) -> Option<Effect> {
+        self.effects.find(tool).map(|one| one.effect)
     }
 
     /// All tools that a name may denote, by its spelling and by the servers that contracts name.
@@ -185,7 +192,7 @@ impl Tools {
     /// last call) or classifier.
     pub fn effect_as_known(&self, tool: &ToolName, description: &str, seen: Option<Effect>) -> Effect {
         let contract = self.contracts.find(tool).map(|contract| contract.effect());
-        let said = contract.or_else(|| self.effects.of(&tool.readings())).or(seen);
+        let said = contract.or_else(|| self.override_of(&tool.readings())).or(seen);
         said.unwrap_or_else(|| classify(tool, description, &Value::Null, self.trusts(tool)).effect)
     }
 
@@ -224,9 +231,7 @@ impl Tools {
         let declared = || match &given.call.input_schema {
             Some(schema) => match Schema::compile(schema) {
                 Ok(schema) => schema.check(given.args),
-                Err(message) => {
-                    Err(vec![Mismatch { pointer: String::new(), message: format!("input_schema: {message}") }])
-                }
+                Err(message) => Err(vec![Mismatch::whole(format!("input_schema: {message}"))]),
             },
             None => Ok(()),
         };
@@ -243,15 +248,17 @@ impl Tools {
         let call = given.call;
         let readings = self.readings(&call.tool);
         self.policy.judge(&CallFacts {
-            agent: &call.agent,
-            route: call.route.as_deref(),
-            modes: &call.modes,
+            context: AgentContext {
+                agent: &call.agent,
+                route: call.route.as_deref(),
+                modes: &call.modes,
+                taints,
+                session: call.session.as_deref(),
+            },
             tool: &call.tool,
             readings: &readings,
             effect,
             args: given.args,
-            taints,
-            session: call.session.as_deref(),
         })
     }
 

@@ -96,7 +96,7 @@ fn macs<'m>(gone: impl Iterator<Item = (i64, &'m Vec<u8>)>) -> String {
 }
 
 /// Verifier of an audit, which is read from its first row to its last.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Verifier {
     checkpoints: BTreeMap<i64, Vec<Checkpoint>>,
     compared: usize,
@@ -122,23 +122,7 @@ pub struct Verifier {
 impl Verifier {
     /// Starts with trust from outside the database: the keys of genuine checkpoints, and other trusted keys.
     pub fn new(checkpoints: Vec<Checkpoint>, keys: impl IntoIterator<Item = Vec<u8>>) -> Self {
-        let mut verifier = Self {
-            checkpoints: BTreeMap::new(),
-            compared: 0,
-            vouched: 0,
-            chain: GENESIS.to_vec(),
-            blocks: 0,
-            rows: 0,
-            last: 0,
-            unsealed: 0,
-            stamps: SignatureCheck::of(keys),
-            missing: BTreeMap::new(),
-            erasures: Vec::new(),
-            words: None,
-            bound: AuditedBindings::default(),
-            faults: Vec::new(),
-            faults_total: 0,
-        };
+        let mut verifier = Self { chain: GENESIS.to_vec(), stamps: SignatureCheck::of(keys), ..Self::default() };
         for checkpoint in checkpoints {
             if checkpoint.is_genuine() {
                 verifier.vouched = verifier.vouched.max(checkpoint.seq);

@@ -1,7 +1,7 @@
 //! Records of a trace become calls: one for each true call of a model or a tool, however often it was told. The result
 //! depends on the set of records alone, not on their order.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use umbra_domain::NanoUsd;
 
@@ -16,16 +16,17 @@ use crate::{
 };
 
 /// Kind of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CallKind {
     /// Call of a model.
+    #[default]
     Model,
     /// Call of a tool.
     Tool,
 }
 
 /// Call of a model or a tool, with all that is known of it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct AssembledCall {
     /// Kind of the call.
     pub kind: CallKind,
@@ -159,16 +160,15 @@ fn keep_own_aliases(calls: &mut [AssembledCall]) {
 /// Returns the last call of a model, if the work of the topmost agent has ended.
 fn completed(tree: &Tree<'_>, calls: &[AssembledCall]) -> Option<usize> {
     let is_agent = |at: usize| tree.node(at).is_some_and(|node| node.kind == RecordKind::Agent);
-    let mut is_below_agent = vec![false; tree.nodes.len()];
+    let mut below_agents = HashSet::new();
     for at in &tree.downward {
         let above = tree.node(*at).and_then(|node| node.parent);
-        let is_below = above.is_some_and(|above| is_agent(above) || is_below_agent.get(above) == Some(&true));
-        if let Some(mark) = is_below_agent.get_mut(*at) {
-            *mark = is_below;
+        if above.is_some_and(|above| is_agent(above) || below_agents.contains(&above)) {
+            below_agents.insert(*at);
         }
     }
-    let mut nodes = tree.nodes.iter().zip(is_below_agent).enumerate();
-    let has_ended = nodes.any(|(at, (node, is_below))| is_agent(at) && node.is_whole && !is_below);
+    let mut nodes = tree.nodes.iter().enumerate();
+    let has_ended = nodes.any(|(at, node)| is_agent(at) && node.is_whole && !below_agents.contains(&at));
     let models = calls.iter().enumerate().filter(|(_, call)| call.kind == CallKind::Model);
     models.max_by_key(|(_, call)| call.end).map(|(position, _)| position).filter(|_| has_ended)
 }

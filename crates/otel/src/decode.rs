@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     json::with_whole_characters,
-    wire::{self, ELEMENTS, Shape, TooManyElements},
+    wire::{self, ELEMENTS, Shape},
 };
 
 /// Kind of telemetry in a body.
@@ -41,25 +41,14 @@ pub enum Export {
     Metrics,
 }
 
-/// Body that cannot be decoded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadExport(pub String);
-
-impl std::fmt::Display for BadExport {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for BadExport {}
-
 /// Decodes a body.
 ///
 /// # Errors
 /// The body is not of this signal and encoding, or holds more values than are read; or it has bytes but no span or log,
 /// which is a body of another signal: protobuf skips what it does not know. Single bad characters are replaced.
-pub fn decode(signal: Signal, encoding: Encoding, body: &[u8]) -> Result<Export, BadExport> {
-    let bad = |reason: String| BadExport(format!("the body is no {} of OTLP: {reason}", encoding.title()));
+pub fn decode(signal: Signal, encoding: Encoding, body: &[u8]) -> Result<Export, String> {
+    let title = if encoding == Encoding::Protobuf { "protobuf" } else { "JSON" };
+    let bad = |reason: String| format!("the body is no {title} of OTLP: {reason}");
     let (export, is_empty) = match signal {
         Signal::Traces => {
             let request: ExportTraceServiceRequest = read(encoding, body, &wire::TRACES).map_err(bad)?;
@@ -83,8 +72,8 @@ pub fn decode(signal: Signal, encoding: Encoding, body: &[u8]) -> Result<Export,
 fn read<T: Message + Default + DeserializeOwned>(encoding: Encoding, body: &[u8], shape: &Shape) -> Result<T, String> {
     let too_many = || format!("it holds more than {ELEMENTS} spans, attributes and values; send smaller batches");
     if encoding == Encoding::Protobuf {
-        let mended = wire::mended(body, shape).map_err(|TooManyElements| too_many())?;
-        return T::decode(mended.as_deref().unwrap_or(body)).map_err(|error| error.to_string());
+        let mended = wire::mended(body, shape).ok_or_else(too_many)?;
+        return T::decode(&*mended).map_err(|error| error.to_string());
     }
     if body.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() > ELEMENTS {
         return Err(too_many());
@@ -134,14 +123,5 @@ fn repaired(body: Value) -> Value {
             Value::Object(members.collect())
         }
         other => other,
-    }
-}
-
-impl Encoding {
-    fn title(self) -> &'static str {
-        match self {
-            Self::Protobuf => "protobuf",
-            Self::Json => "JSON",
-        }
     }
 }

@@ -29,24 +29,16 @@ name_table! {
     response_model, response_id, finish, untraced_events, model_input, model_output, output_text, output_calls,
     output_object, message_list, tool_name, tool_id, tool_arguments, tool_arguments_beside, tool_result, tool_command,
     tool_path, tool_exit, failed, succeeded, error, input_tokens, output_tokens, uncached_input_tokens, cache_tokens,
-    usage_object, usage_object_input, usage_object_output, cost, cost_object, withheld,
+    usage_object, usage_object_input, usage_object_output, cost, cost_object, withheld, message_wrappers, block_wrappers,
+    silent_kinds, argument_members,
 }
 
-/// A row of `dialects/kinds.toml`.
+/// A row of `dialects/kinds.toml`: an attribute, and its values by kind.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct KindRow {
     attribute: String,
-    #[serde(default)]
-    model: String,
-    #[serde(default)]
-    tool: String,
-    #[serde(default)]
-    agent: String,
-    #[serde(default)]
-    prompt: String,
-    #[serde(default)]
-    wrapper: String,
+    #[serde(flatten)]
+    values: HashMap<RecordKind, String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -72,17 +64,10 @@ pub(crate) static DIALECTS: LazyLock<Dialects> = LazyLock::new(|| {
     let names: FieldNames = toml::from_str(include_str!("../dialects/fields.toml")).unwrap_or_default();
     let table: KindTable = toml::from_str(include_str!("../dialects/kinds.toml")).unwrap_or_default();
     let kinds = table.row.into_iter().map(|row| {
-        let by_kind = [
-            (&row.model, RecordKind::Model),
-            (&row.tool, RecordKind::Tool),
-            (&row.agent, RecordKind::Agent),
-            (&row.prompt, RecordKind::Prompt),
-            (&row.wrapper, RecordKind::Wrapper),
-        ];
-        let words = by_kind
-            .into_iter()
-            .flat_map(|(values, kind)| values.split_whitespace().map(move |value| (value.to_ascii_lowercase(), kind)));
-        let words = words.collect();
+        let values = row.values.iter();
+        let words = values
+            .flat_map(|(kind, values)| values.split_whitespace().map(move |value| (value.to_ascii_lowercase(), *kind)))
+            .collect();
         (row.attribute, words)
     });
     let sure = |names: &[String], word: &str| names.iter().filter(|name| name.contains(word)).cloned().collect();

@@ -27,7 +27,7 @@ mod wire;
 
 pub use self::{
     assemble::{AssembledCall, CallKind, Trace, assemble},
-    decode::{BadExport, Encoding, Export, Signal, decode},
+    decode::{Encoding, Export, Signal, decode},
     evaluation::{Evaluation, evaluation_logs},
     join::is_unique,
     normalise::{Normalised, normalise},

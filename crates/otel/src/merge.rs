@@ -40,7 +40,6 @@ pub(crate) fn merge_nodes(nodes: &[PlacedNode<'_, '_>]) -> AssembledCall {
         conversation: nodes.iter().find_map(|(_, node)| node.conversation).map(ToOwned::to_owned),
         scope: first(|record| &record.scope),
         span: first(|record| &record.span),
-        parent: None,
         model: find(|record| record.model.as_ref()),
         response_id: find(|record| record.response_id.as_ref()),
         tool_id: find(|record| record.tool_id.as_ref()),
@@ -55,8 +54,8 @@ pub(crate) fn merge_nodes(nodes: &[PlacedNode<'_, '_>]) -> AssembledCall {
         call: if is_tool { fullest_call(nodes) } else { None },
         result: if is_tool { result(nodes) } else { None },
         history,
-        requested_by: None,
         is_cut: records().any(|record| record.is_cut),
+        ..AssembledCall::default()
     }
 }
 

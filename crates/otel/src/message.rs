@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::attributes::parsed;
+use crate::{attributes::parsed, dialect::DIALECTS};
 
 /// Deepest nesting of messages within messages.
 const DEPTH: usize = 12;
@@ -66,12 +66,7 @@ impl Message {
 /// Reads messages from JSON, or from a text that may be JSON. A message without a role has this one.
 pub(crate) fn messages(value: &Value, role: Role) -> Vec<Message> {
     let mut found = Vec::new();
-    let value = match value {
-        // Some dialects encode a text once more.
-        Value::String(text) if text.starts_with('"') => serde_json::from_str(text).unwrap_or_else(|_| value.clone()),
-        _ => value.clone(),
-    };
-    read(&parsed(value), role, DEPTH, &mut found);
+    read(&decoded(value), role, DEPTH, &mut found);
     found.retain(|message| !message.is_empty());
     for message in &mut found {
         // Only a model asks for tools, whatever its role is called.
@@ -82,25 +77,11 @@ pub(crate) fn messages(value: &Value, role: Role) -> Vec<Message> {
     found
 }
 
-/// Members that hold messages, and nothing else of a message beside.
-const WRAPPERS: [&str; 16] = [
-    "messages",
-    "message",
-    "data",
-    "kwargs",
-    "generations",
-    "choices",
-    "candidates",
-    "output_messages",
-    "update",
-    "output",
-    "input",
-    "prompt",
-    "prompts",
-    "contents",
-    "chat_history",
-    "history",
-];
+/// Reads a text as JSON if it is some; some dialects encode it once more.
+fn decoded(value: &Value) -> Value {
+    let text = value.as_str().filter(|text| text.starts_with('"'));
+    parsed(text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(|| value.clone()))
+}
 
 /// True for the request of a model's call, which some helpers return: messages beside tools or settings.
 pub(crate) fn is_request(value: &Value) -> bool {
@@ -110,7 +91,7 @@ pub(crate) fn is_request(value: &Value) -> bool {
 
 /// True for an object with a member that holds messages, by its name.
 pub(crate) fn is_wrapper(members: &Map<String, Value>) -> bool {
-    has_content(members) || WRAPPERS.iter().any(|name| members.contains_key(*name))
+    has_content(members) || DIALECTS.names.message_wrappers.iter().any(|name| members.contains_key(name))
 }
 
 fn read(value: &Value, role: Role, depth: usize, found: &mut Vec<Message>) {
@@ -173,7 +154,7 @@ fn transcript(text: &str, role: Role, depth: usize, found: &mut Vec<Message>) {
 /// Returns the member of a wrapper that holds messages: a list, an object, or the text of a prompt.
 fn inner_messages(members: &Map<String, Value>) -> Option<&Value> {
     let (has_content, is_tool) = (has_content(members), is_item(members) || name_of(members).is_some());
-    let named = WRAPPERS.iter().filter_map(|name| Some((*name, members.get(*name)?)));
+    let named = DIALECTS.names.message_wrappers.iter().filter_map(|name| Some((&**name, members.get(name)?)));
     let mut inner = named.filter(|(name, value)| match value {
         // A generation of LangChain has a text and a message, which says more.
         Value::Object(_) if *name == "message" => true,
@@ -303,25 +284,6 @@ fn blocks(content: &Value, message: &mut Message, depth: usize) {
     }
 }
 
-/// Members with a block inside.
-const BLOCK_WRAPPERS: [&str; 12] = [
-    "tool_call",
-    "message_content",
-    "toolCall",
-    "toolUse",
-    "toolResult",
-    "toolRequest",
-    "toolResponse",
-    "functionCall",
-    "functionResponse",
-    "function_call",
-    "function_response",
-    "tool_result",
-];
-
-/// Kinds of blocks that hold no text of the speaker.
-const SILENT_KINDS: [&str; 8] = ["thinking", "reasoning", "blob", "file", "image", "audio", "video", "uri"];
-
 fn block(value: &Value, message: &mut Message, depth: usize) {
     match value {
         Value::String(text) => message.add_text(text),
@@ -335,10 +297,12 @@ fn object_block(members: &Map<String, Value>, message: &mut Message, depth: usiz
     let Some(depth) = depth.checked_sub(1) else { return };
     let kind = kind_of(members);
     let is_thought = members.get("thought").and_then(Value::as_bool) == Some(true);
-    if is_thought || !kind.ends_with("_call") && SILENT_KINDS.iter().any(|silent| kind.contains(silent)) {
+    if is_thought || !kind.ends_with("_call") && DIALECTS.names.silent_kinds.iter().any(|silent| kind.contains(silent))
+    {
         return;
     }
-    let wrapped = BLOCK_WRAPPERS.iter().find_map(|name| Some((*name, members.get(*name)?.as_object()?)));
+    let mut wrappers = DIALECTS.names.block_wrappers.iter();
+    let wrapped = wrappers.find_map(|name| Some((&**name, members.get(name)?.as_object()?)));
     match wrapped {
         Some((name, inner)) if is_return(name, inner) => message.returns.extend(return_of(inner)),
         Some(("message_content", inner)) => object_block(inner, message, depth),
@@ -368,26 +332,13 @@ fn is_return(kind: &str, members: &Map<String, Value>) -> bool {
         || members.contains_key("tool_use_id")
 }
 
-/// Members with the arguments of a tool call.
-const ARGUMENTS: [&str; 9] = [
-    "arguments",
-    "args",
-    "input",
-    "parameters",
-    "function_call_arguments_json",
-    "action",
-    "code",
-    "queries",
-    "operation",
-];
-
 /// Reads a tool call from an object that names the tool and its arguments.
 pub(crate) fn use_of(members: &Map<String, Value>) -> Option<ToolUse> {
     let function = members.get("function").and_then(Value::as_object).unwrap_or(members);
     let kind = kind_of(members);
     // `local_shell_call` has no name.
     let name = name_of(function).or_else(|| kind.strip_suffix("_call").map(ToOwned::to_owned))?;
-    let arguments = ARGUMENTS.iter().find_map(|key| function.get(*key));
+    let arguments = DIALECTS.names.argument_members.iter().find_map(|key| function.get(key));
     let is_call =
         arguments.is_some() || members.contains_key("function") || kind.contains("call") || kind.ends_with("tool_use");
     is_call.then(|| ToolUse { id: id_of(members), name, arguments: parsed(arguments.cloned().unwrap_or_default()) })
@@ -442,13 +393,7 @@ pub(crate) fn read_result(value: &Value) -> ToolReturn {
 }
 
 fn read_result_within(value: &Value, depth: usize) -> ToolReturn {
-    let value = match value {
-        // Some dialects encode a text once more.
-        Value::String(text) if text.starts_with('"') => {
-            parsed(serde_json::from_str(text).unwrap_or_else(|_| value.clone()))
-        }
-        _ => parsed(value.clone()),
-    };
+    let value = decoded(value);
     if let Value::Object(members) = &value {
         // `{"output": ..., "kwargs": {}}` of LangChain's callbacks.
         let is_wrapped = members.len() == 1 || members.contains_key("kwargs");

@@ -57,28 +57,31 @@ struct Origin<'a> {
 }
 
 fn spans_of(spans: &ResourceSpans, found: &mut Normalised) {
-    let (service, resource) = resource_of(spans.resource.as_ref());
-    found.service.get_or_insert_with(|| service.clone());
-    for group in &spans.scope_spans {
-        let origin = Origin { service: &service, resource: &resource, scope: scope_of(group.scope.as_ref()) };
-        for span in &group.spans {
-            match span_record(span, &origin) {
-                Ok(record) => found.records.push(record),
-                Err(reason) => found.reject(reason),
-            }
-        }
-    }
+    let groups = spans.scope_spans.iter().map(|group| (group.scope.as_ref(), &*group.spans));
+    records_of(spans.resource.as_ref(), groups, span_record, found);
 }
 
 fn logs_of(logs: &ResourceLogs, found: &mut Normalised) {
-    let (service, resource) = resource_of(logs.resource.as_ref());
+    let groups = logs.scope_logs.iter().map(|group| (group.scope.as_ref(), &*group.log_records));
+    records_of(logs.resource.as_ref(), groups, log_record, found);
+}
+
+/// Reads the spans or logs of a resource, by scope.
+fn records_of<'a, T: 'a>(
+    resource: Option<&Resource>,
+    groups: impl Iterator<Item = (Option<&'a InstrumentationScope>, &'a [T])>,
+    read: fn(&T, &Origin<'_>) -> Result<Record, &'static str>,
+    found: &mut Normalised,
+) {
+    let (service, resource) = resource_of(resource);
     found.service.get_or_insert_with(|| service.clone());
-    for group in &logs.scope_logs {
-        let origin = Origin { service: &service, resource: &resource, scope: scope_of(group.scope.as_ref()) };
-        for log in &group.log_records {
-            match log_record(log, &origin) {
+    for (scope, items) in groups {
+        let scope = scope.map(|scope| scope.name.as_str()).unwrap_or_default();
+        let origin = Origin { service: &service, resource: &resource, scope };
+        for item in items {
+            match read(item, &origin) {
                 // A log lies between no others: one that says nothing is not kept.
-                Ok(record) if !record.is_telling() => {}
+                Ok(record) if record.is_log && !record.is_telling() => {}
                 Ok(record) => found.records.push(record),
                 Err(reason) => found.reject(reason),
             }
@@ -90,10 +93,6 @@ fn resource_of(resource: Option<&Resource>) -> (String, Attributes) {
     let attributes = resource.map(|resource| Attributes::of(&resource.attributes)).unwrap_or_default();
     let service = attributes.0.get("service.name").and_then(text_of).filter(|name| !name.trim().is_empty());
     (service.unwrap_or_else(|| "unknown_service".to_owned()), attributes)
-}
-
-fn scope_of(scope: Option<&InstrumentationScope>) -> &str {
-    scope.map(|scope| scope.name.as_str()).unwrap_or_default()
 }
 
 /// Returns an id in hex; an id of zeros or of another length is none.
@@ -233,29 +232,8 @@ fn members_of(body: Value) -> Map<String, Value> {
 }
 
 fn blank(kind: RecordKind, trace: String, span: String, origin: &Origin<'_>) -> Record {
-    Record {
-        kind,
-        is_log: false,
-        trace,
-        span,
-        parent: None,
-        service: origin.service.to_owned(),
-        scope: origin.scope.to_owned(),
-        agent: None,
-        conversation: None,
-        model: None,
-        response_id: None,
-        tool_id: None,
-        tool_name: None,
-        stop_reason: None,
-        usage: None,
-        cost: None,
-        start: 0,
-        end: 0,
-        history: Vec::new(),
-        parts: Vec::new(),
-        is_cut: false,
-    }
+    let (service, scope) = (origin.service.to_owned(), origin.scope.to_owned());
+    Record { kind, trace, span, service, scope, ..Record::default() }
 }
 
 impl Record {

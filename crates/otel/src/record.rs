@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use umbra_domain::{NanoUsd, StoredEvent};
 
 /// Kind of a span or a log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordKind {
     /// A call of a model.
@@ -18,6 +18,7 @@ pub enum RecordKind {
     /// A step between an agent and its calls.
     Wrapper,
     /// Something else, kept for its place in the tree.
+    #[default]
     Other,
 }
 
@@ -58,7 +59,7 @@ pub struct TokenUsage {
 }
 
 /// Facts of one span or log.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Record {
     /// Kind of the record.
     pub kind: RecordKind,

@@ -1,6 +1,6 @@
 //! Tool calls that models asked for, put to the spans that tell of them, and the results that models were given.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::{
     assemble::{AssembledCall, CallKind},
@@ -79,16 +79,17 @@ pub(crate) fn match_requests(models: &[AssembledCall], requests: Vec<Request>, t
     tools.sort_by(|a, b| (a.start, &a.span).cmp(&(b.start, &b.span)));
 }
 
-/// Positions of tool calls that no request is put to yet.
+/// Positions of tool calls, and of those among them that a request is put to.
+#[derive(Default)]
 struct FreeCalls {
     by_id: HashMap<String, VecDeque<usize>>,
     by_name: HashMap<String, VecDeque<usize>>,
-    is_taken: Vec<bool>,
+    taken: HashSet<usize>,
 }
 
 impl FreeCalls {
     fn of(tools: &[AssembledCall]) -> Self {
-        let mut free = Self { by_id: HashMap::new(), by_name: HashMap::new(), is_taken: vec![false; tools.len()] };
+        let mut free = Self::default();
         for (at, call) in tools.iter().enumerate() {
             if let Some(id) = &call.tool_id {
                 free.by_id.entry(id.clone()).or_default().push_back(at);
@@ -101,9 +102,7 @@ impl FreeCalls {
     }
 
     fn take(&mut self, at: usize) -> usize {
-        if let Some(mark) = self.is_taken.get_mut(at) {
-            *mark = true;
-        }
+        self.taken.insert(at);
         at
     }
 
@@ -127,13 +126,12 @@ impl FreeCalls {
     /// arguments may be those of the request. Times do not fall from one request to the next.
     fn take_by_name(&mut self, tools: &[AssembledCall], after: i64, part: &Part) -> Option<usize> {
         let calls = self.by_name.get_mut(tool_name(part)?)?;
-        let is_past =
-            |at: &usize| self.is_taken.get(*at) != Some(&false) || tools.get(*at).is_none_or(|call| call.start < after);
+        let is_past = |at: &usize| self.taken.contains(at) || tools.get(*at).is_none_or(|call| call.start < after);
         while calls.front().is_some_and(is_past) {
             calls.pop_front();
         }
         let mut fallback = None;
-        for at in calls.iter().take(COMPARED).filter(|at| self.is_taken.get(**at) == Some(&false)) {
+        for at in calls.iter().take(COMPARED).filter(|at| !self.taken.contains(at)) {
             let Some(call) = tools.get(*at) else { continue };
             let known = call.call.as_ref().map(arguments);
             if ids_differ(call.tool_id.as_deref(), part.id.as_deref()) {
@@ -169,29 +167,20 @@ fn note_request(call: &mut AssembledCall, model: &AssembledCall, part: Part) {
 fn call_of_request(model: &AssembledCall, part: Part) -> AssembledCall {
     AssembledCall {
         kind: CallKind::Tool,
-        aliases: Vec::new(),
         agent: model.agent.clone(),
         service: model.service.clone(),
         conversation: model.conversation.clone(),
         scope: model.scope.clone(),
         span: model.span.clone(),
         parent: Some(model.span.clone()),
-        model: None,
-        response_id: None,
         tool_id: part.id.clone(),
-        stop_reason: None,
-        usage: None,
-        cost: None,
         start: model.end,
         end: model.end,
         prompt: model.prompt.clone(),
-        output: None,
         call: Some(part),
-        result: None,
-        history: Vec::new(),
         requested_by: Some(model.span.clone()),
-        has_content: false,
         is_cut: model.is_cut,
+        ..AssembledCall::default()
     }
 }
 
@@ -213,6 +202,7 @@ pub(crate) fn assign_results(tools: &mut [AssembledCall], results: Vec<GivenResu
 }
 
 /// Calls by what a result may name: the id, the tool, or the place in the order of calls.
+#[derive(Default)]
 struct OpenCalls {
     by_id: HashMap<String, Vec<(i64, usize)>>,
     by_name: HashMap<String, VecDeque<usize>>,
@@ -222,12 +212,7 @@ struct OpenCalls {
 
 impl OpenCalls {
     fn of(tools: &[AssembledCall]) -> Self {
-        let mut open = Self {
-            by_id: HashMap::new(),
-            by_name: HashMap::new(),
-            without_id: VecDeque::new(),
-            without_result: VecDeque::new(),
-        };
+        let mut open = Self::default();
         for (at, call) in tools.iter().enumerate() {
             if let Some(id) = &call.tool_id {
                 open.by_id.entry(id.clone()).or_default().push((call.start, at));

@@ -1,10 +1,11 @@
 //! Spans and logs of a trace as a tree: each node holds the records of one span, and its place below others.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::record::{Part, PartRole, Record, RecordKind};
 
 /// Records of one span, or of one log that is no part of its span.
+#[derive(Default)]
 pub(crate) struct Node<'a> {
     /// Kind of the span, else of its logs.
     pub kind: RecordKind,
@@ -40,7 +41,7 @@ impl<'a> Tree<'a> {
         let mut nodes: Vec<Node<'a>> = Vec::new();
         for record in canonical(records) {
             let position = *positions.entry(&record.span).or_insert_with(|| {
-                nodes.push(Node::new());
+                nodes.push(Node::default());
                 nodes.len() - 1
             });
             if let Some(node) = nodes.get_mut(position) {
@@ -96,20 +97,6 @@ impl<'a> Tree<'a> {
 }
 
 impl<'a> Node<'a> {
-    fn new() -> Self {
-        Self {
-            kind: RecordKind::Other,
-            records: Vec::new(),
-            parent: None,
-            owner: None,
-            caller: None,
-            depth: 0,
-            agent: None,
-            conversation: None,
-            is_whole: true,
-        }
-    }
-
     /// Adds a record. Of a span that is told twice, at its start and at its end, the fuller telling counts.
     fn add(&mut self, record: &'a Record) {
         let fullness = |record: &Record| (record.end, record.parts.len());
@@ -182,30 +169,22 @@ fn canonical(records: &[Record]) -> Vec<&Record> {
 /// Returns the positions with parents before their children. A circle is cut at one of its nodes.
 fn downward(nodes: &mut [Node<'_>]) -> Vec<usize> {
     let mut order = Vec::with_capacity(nodes.len());
-    let mut is_ordered = vec![false; nodes.len()];
-    let mut is_on_path = vec![false; nodes.len()];
+    let (mut ordered, mut on_path) = (HashSet::<usize>::new(), HashSet::<usize>::new());
     for start in 0..nodes.len() {
         let mut path = Vec::new();
         let mut next = Some(start);
-        while let Some(at) = next.filter(|at| is_ordered.get(*at) == Some(&false)) {
-            if is_on_path.get(at) == Some(&true) {
+        while let Some(at) = next.filter(|at| !ordered.contains(at)) {
+            if !on_path.insert(at) {
                 if let Some(last) = path.last().and_then(|last: &usize| nodes.get_mut(*last)) {
                     last.parent = None;
                 }
                 break;
             }
-            if let Some(mark) = is_on_path.get_mut(at) {
-                *mark = true;
-            }
             path.push(at);
             next = nodes.get(at).and_then(|node| node.parent);
         }
-        for at in path.into_iter().rev() {
-            if let Some(mark) = is_ordered.get_mut(at) {
-                *mark = true;
-            }
-            order.push(at);
-        }
+        ordered.extend(&path);
+        order.extend(path.into_iter().rev());
     }
     order
 }

@@ -2,7 +2,7 @@
 //!
 //! An empty message takes two bytes of a body and seventy of memory, and prost refuses a whole export for one bad text.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use prost::decode_length_delimiter;
 
@@ -48,30 +48,23 @@ static VALUE: Shape = Shape(&[(1, Text), (5, Message(&LIST)), (6, Message(&MAP))
 static LIST: Shape = Shape(&[(1, Message(&VALUE))]);
 static MAP: Shape = Shape(&[(1, Message(&KEY_VALUE))]);
 
-/// Body with more than [`ELEMENTS`].
-#[derive(Debug)]
-pub(crate) struct TooManyElements;
-
-/// Returns a copy of the body with `?` in the place of bytes that are no UTF-8; `None` if all its texts are fine.
-pub(crate) fn mended(body: &[u8], shape: &Shape) -> Result<Option<Vec<u8>>, TooManyElements> {
+/// Returns the body with `?` in the place of bytes that are no UTF-8; `None` for one of more than [`ELEMENTS`].
+pub(crate) fn mended<'b>(body: &'b [u8], shape: &Shape) -> Option<Cow<'b, [u8]>> {
     let mut scan = Scan::default();
     // prost says what is wrong with a body that cannot be read to its end.
     let _read = scan.message(body, 0, shape, DEPTH);
     if scan.elements > ELEMENTS {
-        return Err(TooManyElements);
+        return None;
     }
-    if scan.broken.is_empty() {
-        return Ok(None);
-    }
-    let mut copy = body.to_vec();
+    let mut body = Cow::Borrowed(body);
     for mut text in scan.broken {
-        while let Some(Err(error)) = copy.get(text.clone()).map(str::from_utf8) {
+        while let Some(Err(error)) = body.get(text.clone()).map(str::from_utf8) {
             text.start += error.valid_up_to();
             let end = error.error_len().map_or(text.end, |length| text.start + length);
-            copy.get_mut(text.start..end).unwrap_or_default().fill(b'?');
+            body.to_mut().get_mut(text.start..end).unwrap_or_default().fill(b'?');
         }
     }
-    Ok(Some(copy))
+    Some(body)
 }
 
 #[derive(Default)]

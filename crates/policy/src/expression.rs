@@ -40,57 +40,27 @@ fn language() -> Env {
     Env::stdlib().with_optional_support(false)
 }
 
-/// Error for a text that is no valid expression.
+/// A text is no valid expression; the message has a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ExpressionError {
-    /// The text is empty or too long.
-    #[error("the expression has {0} bytes: write 1 to {MAX_SOURCE_BYTES} bytes")]
-    Length(usize),
-    /// The text does not follow the grammar.
-    #[error("{message} (line {line}, column {column} of the expression); {help}")]
-    Syntax {
-        /// Line within the expression, from 1.
-        line: usize,
-        /// Column within the line, in characters, from 1.
-        column: usize,
-        /// Message of the parser.
-        message: String,
-        /// Hint for a correction.
-        help: &'static str,
-    },
+#[error("{0}")]
+pub struct ExpressionError(String);
+
+impl ExpressionError {
+    fn of(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+
     /// The expression is nested too deeply.
-    #[error("the expression is nested more than {MAX_DEPTH} deep: split it into several rules or responses")]
-    Depth,
+    fn depth() -> Self {
+        let advice = "split it into several rules or responses";
+        Self(format!("the expression is nested more than {MAX_DEPTH} deep: {advice}"))
+    }
+
     /// The expression has too many parts.
-    #[error("the expression has more than {MAX_NODES} parts: split it into several rules or responses")]
-    Size,
-    /// The expression calls an unknown function, or a known one in a wrong way.
-    #[error("{0}")]
-    Function(String),
-    /// The expression uses a part of the language that is not available.
-    #[error("{0}")]
-    Unavailable(&'static str),
-    /// The pattern of `matches` is no regular expression.
-    #[error("{0}")]
-    Pattern(String),
-    /// The expression names an unknown variable.
-    #[error("variable `{name}` not found; the variables: {known}")]
-    Variable {
-        /// Unknown variable.
-        name: String,
-        /// Variables that are known.
-        known: String,
-    },
-    /// The expression names a member that its variable never has.
-    #[error("`{variable}` has no `{name}`; it has {known}")]
-    Member {
-        /// The variable.
-        variable: String,
-        /// Unknown member.
-        name: String,
-        /// Members that the variable has.
-        known: String,
-    },
+    fn size() -> Self {
+        let advice = "split it into several rules or responses";
+        Self(format!("the expression has more than {MAX_NODES} parts: {advice}"))
+    }
 }
 
 /// Error of an evaluation. Holds no value of a variable.
@@ -99,15 +69,9 @@ pub enum EvalError {
     /// The evaluation might exceed its bounds of steps or bytes.
     #[error("the expression would take more than {MAX_STEPS} steps or {MAX_VALUE_BYTES} bytes on these values")]
     Budget,
-    /// A value is missing, of the wrong type, or out of range.
+    /// A value is missing, out of range, of the wrong type or without a form in JSON.
     #[error("{0}")]
     Failed(String),
-    /// The result of a predicate is neither true nor false.
-    #[error("the expression gives {0} instead of true or false: write a comparison")]
-    NotBoolean(&'static str),
-    /// The result cannot be written as JSON.
-    #[error("the expression gives {0}, which is not a JSON value")]
-    NotJson(&'static str),
 }
 
 /// A compiled expression.
@@ -133,7 +97,9 @@ impl Expression {
     /// The fault of the text, with a remedy.
     pub fn compile_with(source: &str, functions: &[&str]) -> Result<Self, ExpressionError> {
         if source.trim().is_empty() || source.len() > MAX_SOURCE_BYTES {
-            return Err(ExpressionError::Length(source.len()));
+            let bytes = source.len();
+            let message = format!("the expression has {bytes} bytes: write 1 to {MAX_SOURCE_BYTES} bytes");
+            return Err(ExpressionError(message));
         }
         vocabulary::check_text(source)?;
         let parser = LANGUAGE.parser().max_recursion_depth(MAX_DEPTH).error_recovery_limit(4);
@@ -159,7 +125,10 @@ impl Expression {
     /// The first unknown variable, with the known ones.
     pub fn expect_variables(&self, known: &[&str]) -> Result<(), ExpressionError> {
         match self.variables().find(|name| !known.contains(name)) {
-            Some(name) => Err(ExpressionError::Variable { name: name.to_owned(), known: known.join(", ") }),
+            Some(name) => {
+                let known = known.join(", ");
+                Err(ExpressionError(format!("variable `{name}` not found; the variables: {known}")))
+            }
             None => Ok(()),
         }
     }
@@ -171,11 +140,7 @@ impl Expression {
     pub fn expect_members(&self, variable: &str, known: &[&str]) -> Result<(), ExpressionError> {
         let mut named = self.reads.members.iter().filter(|(of, _)| of == variable).map(|(_, name)| name);
         match named.find(|name| !known.contains(&name.as_str())) {
-            Some(name) => Err(ExpressionError::Member {
-                variable: variable.to_owned(),
-                name: name.clone(),
-                known: known.join(", "),
-            }),
+            Some(name) => Err(ExpressionError(format!("`{variable}` has no `{name}`; it has {}", known.join(", ")))),
             None => Ok(()),
         }
     }
@@ -195,7 +160,10 @@ impl Expression {
     pub fn holds(&self, scope: &EvaluationScope<'_>) -> Result<bool, EvalError> {
         match self.evaluate(scope)? {
             cel::Value::Bool(holds) => Ok(holds),
-            other => Err(EvalError::NotBoolean(values::describe(&other))),
+            other => Err(EvalError::Failed(format!(
+                "the expression gives {} instead of true or false: write a comparison",
+                values::describe(&other)
+            ))),
         }
     }
 
@@ -225,6 +193,15 @@ impl<'v> EvaluationScope<'v> {
         drop(context.add_function("matches", vocabulary::matches_function()));
         drop(context.add_function(order::ORDERED, order::ordered_function()));
         Self { context, variables: BTreeMap::new() }
+    }
+
+    /// Returns a scope with these variables.
+    pub fn of<const N: usize>(variables: [(&str, &'v Value); N]) -> Self {
+        let mut scope = Self::new();
+        for (name, value) in variables {
+            scope.set(name, value);
+        }
+        scope
     }
 
     /// Sets a variable.
@@ -272,7 +249,7 @@ type Function = Box<
 
 /// Converts the parser's first error to an [`ExpressionError`].
 fn syntax(source: &str, errors: &cel::ParseErrors) -> ExpressionError {
-    let Some(first) = errors.errors.first() else { return ExpressionError::Depth };
+    let Some(first) = errors.errors.first() else { return ExpressionError::depth() };
     let known_help = [
         ("'=", "compare with =="),
         ("' and '", "write &&"),
@@ -284,14 +261,12 @@ fn syntax(source: &str, errors: &cel::ParseErrors) -> ExpressionError {
     let lines = source.lines().count().max(1);
     let message = first.msg.lines().next().unwrap_or_default();
     if message.contains("Recursion limit") {
-        return ExpressionError::Depth;
+        return ExpressionError::depth();
     }
-    ExpressionError::Syntax {
-        line: usize::try_from(line).unwrap_or(1).clamp(1, lines),
-        column: usize::try_from(column).unwrap_or(1).max(1),
-        message: message.chars().take(160).collect(),
-        help,
-    }
+    let line = usize::try_from(line).unwrap_or(1).clamp(1, lines);
+    let column = usize::try_from(column).unwrap_or(1).max(1);
+    let message: String = message.chars().take(160).collect();
+    ExpressionError(format!("{message} (line {line}, column {column} of the expression); {help}"))
 }
 
 /// Describes the error of an evaluation, without any value of a variable.

@@ -9,4 +9,4 @@ pub mod rules;
 
 pub use expression::{EvalError, EvaluationScope, Expression, ExpressionError};
 pub use reach::{RuleReach, by_tool};
-pub use rules::{BadRule, CallFacts, Policy, check_condition};
+pub use rules::{AgentContext, BadRule, CallFacts, Policy, check_condition};

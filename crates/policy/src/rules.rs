@@ -43,15 +43,26 @@ pub enum BadRule {
     },
 }
 
+/// Agent at work, as rules see it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AgentContext<'a> {
+    /// Name of the agent.
+    pub agent: &'a str,
+    /// Route of the agent, if it has one.
+    pub route: Option<&'a str>,
+    /// Modes that the agent works in.
+    pub modes: &'a [String],
+    /// Labels of the session: `session.taint` in conditions.
+    pub taints: &'a [String],
+    /// Id of the session, if there is one: `session.id` in conditions.
+    pub session: Option<&'a str>,
+}
+
 /// A call, as rules see it.
 #[derive(Debug, Clone, Copy)]
 pub struct CallFacts<'a> {
     /// Agent that calls.
-    pub agent: &'a str,
-    /// Route of the agent, if it has one.
-    pub route: Option<&'a str>,
-    /// Modes of the agent.
-    pub modes: &'a [String],
+    pub context: AgentContext<'a>,
     /// Tool that is called.
     pub tool: &'a ToolName,
     /// All readings of the tool's name.
@@ -60,10 +71,6 @@ pub struct CallFacts<'a> {
     pub effect: Effect,
     /// Arguments of the call.
     pub args: &'a Value,
-    /// Labels of the session: `session.taint` in conditions.
-    pub taints: &'a [String],
-    /// Id of the session: `session.id` in conditions.
-    pub session: Option<&'a str>,
 }
 
 /// Compiled rules.
@@ -193,7 +200,7 @@ impl Rule {
     fn concerns(&self, asked: &CallFacts<'_>) -> bool {
         let effects = &self.source.effects;
         (effects.is_empty() || effects.contains(&asked.effect))
-            && self.reach.matches(asked.agent, asked.route, asked.modes)
+            && self.reach.matches(asked.context.agent, asked.context.route, asked.context.modes)
             // Only the sure name of a tool can except it.
             && self.except.permitting_any_server(asked.readings).is_empty()
     }
@@ -212,19 +219,19 @@ struct Variables {
 impl Variables {
     fn of(asked: &CallFacts<'_>) -> Self {
         let ToolName { server, name } = asked.tool;
+        let AgentContext { agent, route, modes, taints, session } = asked.context;
         Self {
-            agent: json!(asked.agent),
-            route: json!(asked.route.unwrap_or_default()),
-            modes: json!(asked.modes),
+            agent: json!(agent),
+            route: json!(route.unwrap_or_default()),
+            modes: json!(modes),
             tool: json!({"server": server.as_deref().unwrap_or_default(), "name": name}),
             effect: json!(asked.effect),
-            session: json!({"id": asked.session.unwrap_or_default(), "taint": asked.taints}),
+            session: json!({"id": session.unwrap_or_default(), "taint": taints}),
         }
     }
 
     fn scope<'a>(&'a self, args: &'a Value) -> EvaluationScope<'a> {
-        let mut scope = EvaluationScope::new();
-        for (name, value) in [
+        EvaluationScope::of([
             ("args", args),
             ("agent", &self.agent),
             ("route", &self.route),
@@ -232,10 +239,7 @@ impl Variables {
             ("tool", &self.tool),
             ("effect", &self.effect),
             ("session", &self.session),
-        ] {
-            scope.set(name, value);
-        }
-        scope
+        ])
     }
 }
 

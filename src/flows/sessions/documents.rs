@@ -374,7 +374,7 @@ async fn state_at(step: &mut LockedSession, known: &StoredDocument, if_match: &s
         }
         if let Some(changes) = step.changes_to(&known.name, etag).await? {
             let entries = entries(&changes).ok_or(DocumentError::History)?;
-            return replay(&known.first, entries.iter()).map_err(|_| DocumentError::History);
+            return replay(&known.first, entries.iter()).ok_or(DocumentError::History);
         }
     }
     Err(DocumentError::UnknownState)

@@ -14,6 +14,7 @@ use umbra_domain::{
     Call, Effect, Mark, Session, SessionId, ToolName,
     sidecar::{ModelRule, Ruling},
 };
+use umbra_policy::AgentContext;
 use umbra_sidecar::{
     guard::{Moment, MomentDocument, MomentSubject},
     tools::Catalogue,
@@ -294,11 +295,13 @@ impl<'a> EvaluationContext<'a> {
         let documents: Vec<MomentDocument<'_>> =
             read.iter().zip(&changed).map(|(read, changed)| read.standing(changed)).collect();
         then(&Moment {
-            agent: &self.agent,
-            route: self.route.as_deref(),
-            modes: &self.modes,
-            taints: &self.taints,
-            session: self.session.as_deref(),
+            context: AgentContext {
+                agent: &self.agent,
+                route: self.route.as_deref(),
+                modes: &self.modes,
+                taints: &self.taints,
+                session: self.session.as_deref(),
+            },
             subject,
             marks,
             documents: self.documents.as_ref().map(|_| documents.as_slice()),

@@ -17,11 +17,13 @@ use utoipa::ToSchema;
 use super::{Sidecar, cleaned, request_deadline::RequestDeadline};
 use crate::flows::{rounds::pause, serialise::to_json};
 use umbra_domain::{
-    Assessment, NewPattern, Objective, Pattern, PatternId, PatternOutcome, PatternSource, ReviewId, Session, ToolName,
+    Assessment, NewPattern, Objective, Pattern, PatternId, PatternOutcome, PatternProvenance, PatternSource, ReviewId,
+    Session, ToolName,
 };
+use umbra_policy::AgentContext;
 use umbra_sidecar::{
-    patterns::{self, ApprovedTask, MinedStep, Offered, PatternIndex, ReportOrigin},
-    tools::{Memory, Situation, Task},
+    patterns::{self, MinedStep, Offered, PatternIndex},
+    tools::{Memory, Task},
 };
 use umbra_store::{
     StoreError,
@@ -181,7 +183,8 @@ impl Sidecar {
             Some(known) if screened.quarantine.is_some() => known,
             Some(known) => patterns::record_use(&known, &screened.pattern.used(teller.source)),
             None => {
-                let origin = ReportOrigin { source: teller.source, by: cleaned(teller.by), review: teller.review, at };
+                let (source, by, review) = (teller.source, cleaned(teller.by), teller.review);
+                let origin = PatternProvenance { source, by, session: None, task_id: None, review, at };
                 patterns::begin(PatternId(self.clock.new_id()), screened, origin)
             }
         };
@@ -245,7 +248,7 @@ impl Sidecar {
         let allowed = |tool: &ToolName| {
             let effect = boundary.tools.effect_as_known(tool, "", None);
             let agent = agent.unwrap_or_default();
-            rules.limits.allows(tool, effect, &Situation { agent, route, modes, taints, session: None })
+            rules.limits.allows(tool, effect, &AgentContext { agent, route, modes, taints, session: None })
         };
         let offered = self.known.shelf.read();
         offered.search(&Task::of(&cleaned(task)), agent, allowed, limit)
@@ -280,18 +283,14 @@ impl Sidecar {
             summary: None,
         });
         let steps: Vec<MinedStep> = steps.collect();
-        let id = session.id.to_string();
-        let trajectory = ApprovedTask {
-            agent: &session.agent,
-            task_type: None,
-            task,
-            session: Some(&id),
-            task_id: session.task_id.as_deref(),
-            cost_usd: None,
-            ms: None,
-            steps: &steps,
+        let done = NewPattern {
+            agent: session.agent.clone(),
+            task: task.to_owned(),
+            session: Some(session.id.to_string()),
+            task_id: session.task_id.clone(),
+            ..NewPattern::default()
         };
-        let Some(mut mined) = patterns::mine(&trajectory) else { return 0 };
+        let Some(mut mined) = patterns::mine(done, &steps) else { return 0 };
         let source = match outcome {
             Some(outcome) => {
                 mined.outcome = outcome;

@@ -129,7 +129,7 @@ async fn texts(store: &Store, id: SessionId, documents: &[StoredDocument]) -> Re
             from = page.items.last().map(|(version, _)| *version);
             more = page.more;
             for entry in entries {
-                let Ok(next) = replay(&text, [&entry]) else { break };
+                let Some(next) = replay(&text, [&entry]) else { break };
                 text = next;
                 keep(&text);
             }

@@ -10,7 +10,8 @@ use super::{AgentFilter, Sidecar, attach::StepError, cleaned, request_deadline::
 use crate::ingest::{SelectRequest, ToolDefinition};
 use umbra_boundary::tools::Tools;
 use umbra_domain::{GuardVerdict, Session, SessionState, ShownTool, ToolAnnotations, ToolName, tool::plain_tool_name};
-use umbra_sidecar::tools::{Catalogue, Parameter, SelectionRequest, Situation, Task, Tool};
+use umbra_policy::AgentContext;
+use umbra_sidecar::tools::{Catalogue, Parameter, SelectionRequest, Task, Tool};
 
 /// Tools in an answer if the request names no limit.
 const RANKED: usize = 10;
@@ -91,16 +92,6 @@ pub struct Selected {
     pub warnings: Vec<String>,
 }
 
-/// Agent that tools are chosen for, and the state of its session.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct SelectionContext<'a> {
-    pub agent: &'a str,
-    pub route: Option<&'a str>,
-    pub modes: &'a [String],
-    pub taints: &'a [String],
-    pub session: Option<&'a str>,
-}
-
 /// Returns tools as they are kept: without hidden characters and credentials, with their effects.
 pub(super) fn shown(definitions: &[ToolDefinition], tools: &Tools) -> Vec<ShownTool> {
     let shown = |definition: &ToolDefinition| {
@@ -154,19 +145,12 @@ impl Sidecar {
         catalogue: &Catalogue,
         (task, closeness): (&str, Option<&[f64]>),
         (limit, always): (Option<usize>, &[ToolName]),
-        who: SelectionContext<'_>,
+        context: AgentContext<'_>,
     ) -> ToolChoice {
         let limit = limit.unwrap_or(RANKED);
-        let (rules, memory, task) = (self.rules.load(), self.known.memory(who.agent), Task::of(task));
-        let situation = Situation {
-            agent: who.agent,
-            route: who.route,
-            modes: who.modes,
-            taints: who.taints,
-            session: who.session,
-        };
+        let (rules, memory, task) = (self.rules.load(), self.known.memory(context.agent), Task::of(task));
         let limits = &rules.limits;
-        let request = SelectionRequest { task: &task, closeness, memory: &memory, limits, situation, limit, always };
+        let request = SelectionRequest { task: &task, closeness, memory: &memory, limits, context, limit, always };
         let found = catalogue.select(&request);
         let ranked = found.ranked.into_iter().map(|one| RankedTool {
             tool: one.tool.clone(),
@@ -263,19 +247,19 @@ impl Sidecar {
         let agent = request.agent.as_deref().map(|agent| self.boundary.name_of(agent));
         let id = session.as_ref().map(|session| session.id.to_string());
         let (route, modes) = (request.route.as_deref().map(cleaned), request.modes.clone());
-        let who = match &session {
-            Some(session) => SelectionContext {
+        let context = match &session {
+            Some(session) => AgentContext {
                 agent: &session.agent,
                 route: route.as_deref().or(session.route.as_deref()),
                 modes: modes.as_deref().unwrap_or(&session.modes),
                 taints: &session.taints,
                 session: id.as_deref(),
             },
-            None => SelectionContext {
+            None => AgentContext {
                 agent: agent.as_deref().unwrap_or_default(),
                 route: route.as_deref(),
                 modes: modes.as_deref().unwrap_or_default(),
-                ..SelectionContext::default()
+                ..AgentContext::default()
             },
         };
         let wanted = (request.limit, request.always_include.as_slice());
@@ -283,7 +267,7 @@ impl Sidecar {
             Some(catalogue) => {
                 self.embed(&task, Some(catalogue), &patience).await;
                 let closeness = self.closeness(catalogue, &task, &mut patience);
-                Some(self.choose(catalogue, (&task, closeness.as_deref()), wanted, who))
+                Some(self.choose(catalogue, (&task, closeness.as_deref()), wanted, context))
             }
             None => None,
         };

@@ -20,7 +20,7 @@ use umbra_domain::{
     Assessment, EventId, Mode, NanoUsd, NewPattern, Pattern, PatternOutcome, PatternSource, ReviewId, StoredEvent,
     ToolCall, ToolName, Trigger,
 };
-use umbra_sidecar::patterns::{self, ApprovedTask, MinedStep};
+use umbra_sidecar::patterns::{self, MinedStep};
 use umbra_store::{
     StoreError,
     events::received_at,
@@ -185,16 +185,16 @@ fn pattern_of(agent: &str, task_id: &str, own: &[&(EventId, StoredEvent)]) -> Op
     let in_all = events().rev().find_map(|event| event.task_cost_usd);
     let (first, last) = (own.first()?.0, own.last()?.0);
     let took = received_at(last).duration_since(received_at(first));
-    patterns::mine(&ApprovedTask {
-        agent,
-        task_type: events().find_map(|event| event.task_type.as_deref()),
-        task: task?,
-        session: None,
-        task_id: Some(task_id),
+    let done = NewPattern {
+        agent: agent.to_owned(),
+        task_type: events().find_map(|event| event.task_type.clone()),
+        task: task?.to_owned(),
+        task_id: Some(task_id.to_owned()),
         cost_usd: in_all.or_else(|| costs.reduce(|sum: NanoUsd, one| sum + one)),
         ms: u64::try_from(took.as_millis()).ok(),
-        steps: &steps,
-    })
+        ..NewPattern::default()
+    };
+    patterns::mine(done, &steps)
 }
 
 fn step_of(stored: &StoredEvent) -> MinedStep {

@@ -11,7 +11,7 @@ use super::{
     judge::{EvaluationContext, Judged, StepPart, at_length},
     patterns::PATTERNS,
     redaction,
-    select::{SelectionContext, ToolChoice},
+    select::ToolChoice,
     step::{StateSnapshot, StepRecord},
 };
 use crate::ingest::TurnRequest;
@@ -19,6 +19,7 @@ use umbra_domain::{
     Objective, Session, SessionId, StepKind,
     sidecar::{DocumentDue, SidecarVerdict},
 };
+use umbra_policy::AgentContext;
 use umbra_sidecar::patterns::Offered;
 
 /// Answer to a turn.
@@ -117,7 +118,7 @@ impl Sidecar {
         if session.has_objective(Objective::ToolSelection)
             && let Some(catalogue) = catalogue
         {
-            let who = SelectionContext {
+            let context = AgentContext {
                 agent: &session.agent,
                 route: session.route.as_deref(),
                 modes: &session.modes,
@@ -129,7 +130,7 @@ impl Sidecar {
                 self.embed_later(task, &catalogue);
             }
             let task = (task, closeness.as_deref());
-            answer.tools = self.choose(&catalogue, task, (request.limit, &request.always_include), who);
+            answer.tools = self.choose(&catalogue, task, (request.limit, &request.always_include), context);
             if let Some(warning) = answer.tools.unknown(&request.always_include) {
                 patience.warn(warning);
             }

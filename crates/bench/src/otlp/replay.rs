@@ -114,7 +114,7 @@ fn read_capture(folder: &Path) -> anyhow::Result<Replay> {
             GzDecoder::new(body.as_slice()).read_to_end(&mut whole)?;
             body = whole;
         }
-        exports.push((signal, decode(signal, encoding, &body)?));
+        exports.push((signal, decode(signal, encoding, &body).map_err(anyhow::Error::msg)?));
     }
     let ids = Ids::of(&exports)?;
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

@@ -2,6 +2,8 @@
 //! tried out: each response is rendered with sample arguments and checked against the output schema, and its overlay is
 //! stored.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -38,26 +40,17 @@ const LISTED: [&str; 4] = ["args", "tool", "key", "record"];
 /// # Errors
 /// All of its faults.
 pub fn compile(contract: ToolContract) -> Result<CompiledContract, Vec<ContractFault>> {
-    let mut faults = Vec::new();
-    let input = schema(contract.input_schema.as_ref(), "input_schema", &mut faults);
-    let output = schema(contract.output_schema.as_ref(), "output_schema", &mut faults);
-    let responses = responses(&contract, &mut faults);
-    let compiled_faults = fault_rules(&contract, &mut faults);
+    let mut parts = PartCompiler::default();
+    let input = parts.schema(contract.input_schema.as_ref(), "input_schema");
+    let output = parts.schema(contract.output_schema.as_ref(), "output_schema");
+    let responses = parts.responses(&contract);
+    let faults = parts.fault_rules(&contract);
     let overlay = contract.overlay.clone().unwrap_or_default();
-    let (put, delete) = written(&overlay, &mut faults);
-    let (readers, listers) = read_back(&contract.id(), &overlay, &mut faults);
-    let compiled = CompiledContract {
-        id: contract.id(),
-        input,
-        output,
-        responses,
-        faults: compiled_faults,
-        put,
-        delete,
-        readers,
-        listers,
-        contract,
-    };
+    let (put, delete) = parts.written(&overlay);
+    let (readers, listers) = parts.read_back(&contract.id(), &overlay);
+    let id = contract.id();
+    let compiled = CompiledContract { id, input, output, responses, faults, put, delete, readers, listers, contract };
+    let PartCompiler(mut faults) = parts;
     if faults.is_empty() {
         try_out(&compiled, &mut faults);
     }
@@ -69,133 +62,125 @@ pub fn faults(contract: &ToolContract) -> Vec<ContractFault> {
     compile(contract.clone()).err().unwrap_or_default()
 }
 
-fn schema(schema: Option<&Value>, key: &'static str, faults: &mut Vec<ContractFault>) -> Option<Schema> {
-    Schema::compile(schema?)
-        .map_err(|message| faults.push(ContractFault::of(key, message, "see json-schema.org, draft 2020-12")))
-        .ok()
-}
-
-fn template(value: &Value, variables: &[&str]) -> Result<Template, (String, &'static str)> {
-    Template::compile(value, variables).map_err(|message| (message, "templates are {{ CEL }}: {{ args.amount }}"))
-}
-
-fn predicate(source: &str, variables: &[&str]) -> Result<Expression, (String, &'static str)> {
-    let compiled = Expression::compile_with(source, &TEXT_FUNCTIONS).and_then(|expression| {
-        expression.expect_variables(variables)?;
-        Ok(expression)
-    });
-    compiled.map_err(|error| (error.to_string(), "predicates are CEL: args.amount > 500.0"))
-}
-
-/// Unwraps a result, or records its fault.
-fn note<T>(
-    result: Result<T, (String, &'static str)>,
-    at: &ContractFault,
-    faults: &mut Vec<ContractFault>,
-) -> Option<T> {
-    result
-        .map_err(|(message, help)| {
-            let message = format!("{}{message}", at.message);
-            faults.push(ContractFault { message, help: help.to_owned(), ..at.clone() });
-        })
-        .ok()
-}
-
 /// Place of a fault whose message follows later, with `part` before it.
 fn at(key: &'static str, part: &str) -> ContractFault {
-    ContractFault::of(key, if part.is_empty() { String::new() } else { format!("{part}: ") }, "")
+    ContractFault::of(key, format!("{part}: "), "")
 }
 
-fn responses(contract: &ToolContract, faults: &mut Vec<ContractFault>) -> Vec<CompiledResponse> {
-    let each = contract.responses.iter().enumerate().filter_map(|(index, response)| {
-        let when = response.when.as_deref();
-        let when = when.map(|when| note(predicate(when, &CALL), &at("responses", "when").at(index), faults));
-        let result = note(template(&response.result, &CALL), &at("responses", "result").at(index), faults);
-        Some(CompiledResponse { when: when.flatten(), result: result? })
-    });
-    each.collect()
-}
+/// Compiles the parts of a contract and collects their faults.
+#[derive(Default)]
+struct PartCompiler(Vec<ContractFault>);
 
-fn fault_rules(contract: &ToolContract, faults: &mut Vec<ContractFault>) -> Vec<CompiledFault> {
-    let each = contract.faults.iter().enumerate().filter_map(|(index, fault)| {
-        let default = || match &fault.message {
-            Some(message) => json!({"error": fault.error, "message": message}),
-            None => json!({"error": fault.error}),
-        };
-        let result = fault.result.clone().unwrap_or_else(default);
-        let result = note(template(&result, &CALL), &at("faults", "result").at(index), faults);
-        Some(CompiledFault { rate: fault.rate, error: fault.error.clone(), result: result? })
-    });
-    each.collect()
-}
-
-fn written(overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (Option<CompiledPut>, Option<CompiledDelete>) {
-    let put = overlay.put.as_ref().and_then(|put| {
-        let key = note(predicate(&put.key, &WRITTEN), &at("overlay", "put.key"), faults);
-        let value = put.value.as_ref();
-        let value = value.map(|value| note(template(value, &STORED), &at("overlay", "put.value"), faults));
-        if put.partial && matches!(put.value, Some(Value::Array(_) | Value::Number(_) | Value::Bool(_))) {
-            let message = "put.value: a partial record must be a mapping of the fields that change";
-            faults.push(ContractFault::of("overlay", message, "write a mapping, such as {status: closed}"));
-        }
-        let mut optional = |source: &Option<String>, part: &str| {
-            note(predicate(source.as_ref()?, &WRITTEN), &at("overlay", part), faults)
-        };
-        let (edits, from) = (optional(&put.edits, "put.edits"), optional(&put.from, "put.from"));
-        let (collection, partial) = (put.collection.clone(), put.partial);
-        Some(CompiledPut { collection, key: key?, value: value.flatten(), partial, edits, from })
-    });
-    let delete = overlay.delete.as_ref().and_then(|delete| {
-        let key = note(predicate(&delete.key, &WRITTEN), &at("overlay", "delete.key"), faults);
-        Some(CompiledDelete { collection: delete.collection.clone(), key: key? })
-    });
-    (put, delete)
-}
-
-fn read_back(id: &str, overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (Vec<RecordReader>, Vec<Lister>) {
-    let own = overlay.put.as_ref().map(|put| &put.collection);
-    let own = own.or(overlay.delete.as_ref().map(|delete| &delete.collection));
-    let mut readers = Vec::new();
-    for (index, read) in overlay.reads.iter().enumerate() {
-        let place = |part: &str| at("overlay", &format!("reads[{index}].{part}"));
-        if is_wild(&read.tool) {
-            faults.push(ContractFault::of(
-                "overlay",
-                format!("reads[{index}]: a reader must be a single tool"),
-                "write the tool's name",
-            ));
-        }
-        let key = note(predicate(&read.key, &CALL), &place("key"), faults);
-        let result = read.result.as_ref().map(|result| note(template(result, &READ), &place("result"), faults));
-        let missing = read.on_missing.as_ref();
-        let missing = missing.map(|missing| note(template(missing, &CALL), &place("on_missing"), faults));
-        let (Some(key), Some(collection)) = (key, read.collection.as_ref().or(own)) else { continue };
-        readers.push(RecordReader {
-            tool: read.tool.clone(),
-            contract: id.to_owned(),
-            collection: collection.clone(),
-            key,
-            at: read.at.clone(),
-            result: result.flatten(),
-            on_missing: missing.flatten(),
-        });
+impl PartCompiler {
+    fn schema(&mut self, schema: Option<&Value>, key: &'static str) -> Option<Schema> {
+        let compiled = Schema::compile(schema?);
+        compiled.map_err(|fault| self.0.push(ContractFault::of(key, fault, "see json-schema.org, draft 2020-12"))).ok()
     }
-    let listers = overlay.lists.iter().enumerate().filter_map(|(index, list)| {
-        let place = |part: &str| at("overlay", &format!("lists[{index}].{part}"));
-        let when = list.when.as_ref().map(|when| note(predicate(when, &LISTED), &place("when"), faults));
-        let line = list.line.as_ref().map(|line| note(template(&json!(line), &LISTED), &place("line"), faults));
-        Some(Lister {
-            tool: list.tool.clone(),
-            collection: list.collection.as_ref().or(own)?.clone(),
-            items: list.items.clone(),
-            key: list.key.clone(),
-            more: list.more.clone(),
-            when: when.flatten(),
-            line: line.flatten(),
-        })
-    });
-    let listers = listers.collect();
-    (readers, listers)
+
+    fn template(&mut self, at: &ContractFault, value: &Value, variables: &[&str]) -> Option<Template> {
+        self.note(at, Template::compile(value, variables), "templates are {{ CEL }}: {{ args.amount }}")
+    }
+
+    fn predicate(&mut self, at: &ContractFault, source: &str, variables: &[&str]) -> Option<Expression> {
+        let compiled = Expression::compile_with(source, &TEXT_FUNCTIONS);
+        let compiled = compiled.and_then(|expression| expression.expect_variables(variables).map(|()| expression));
+        self.note(at, compiled.map_err(|error| error.to_string()), "predicates are CEL: args.amount > 500.0")
+    }
+
+    fn note<T>(&mut self, at: &ContractFault, compiled: Result<T, String>, help: &str) -> Option<T> {
+        let fault = |message: String| {
+            let message = format!("{}{message}", at.message);
+            self.0.push(ContractFault { message, help: help.to_owned(), ..at.clone() });
+        };
+        compiled.map_err(fault).ok()
+    }
+
+    fn responses(&mut self, contract: &ToolContract) -> Vec<CompiledResponse> {
+        let each = contract.responses.iter().enumerate().filter_map(|(index, response)| {
+            let when = response.when.as_deref();
+            let when = when.and_then(|when| self.predicate(&at("responses", "when").at(index), when, &CALL));
+            let result = self.template(&at("responses", "result").at(index), &response.result, &CALL)?;
+            Some(CompiledResponse { when, result })
+        });
+        each.collect()
+    }
+
+    fn fault_rules(&mut self, contract: &ToolContract) -> Vec<CompiledFault> {
+        let each = contract.faults.iter().enumerate().filter_map(|(index, fault)| {
+            let default = || match &fault.message {
+                Some(message) => json!({"error": fault.error, "message": message}),
+                None => json!({"error": fault.error}),
+            };
+            let result = fault.result.clone().unwrap_or_else(default);
+            let result = self.template(&at("faults", "result").at(index), &result, &CALL)?;
+            Some(CompiledFault { rate: fault.rate, error: fault.error.clone(), result })
+        });
+        each.collect()
+    }
+
+    fn written(&mut self, overlay: &Overlay) -> (Option<CompiledPut>, Option<CompiledDelete>) {
+        let put = overlay.put.as_ref().and_then(|put| {
+            let key = self.predicate(&at("overlay", "put.key"), &put.key, &WRITTEN);
+            let value = put.value.as_ref();
+            let value = value.and_then(|value| self.template(&at("overlay", "put.value"), value, &STORED));
+            if put.partial && matches!(put.value, Some(Value::Array(_) | Value::Number(_) | Value::Bool(_))) {
+                let message = "put.value: a partial record must be a mapping of the fields that change";
+                self.0.push(ContractFault::of("overlay", message, "write a mapping, such as {status: closed}"));
+            }
+            let mut optional = |source: &Option<String>, part| {
+                source.as_ref().and_then(|source| self.predicate(&at("overlay", part), source, &WRITTEN))
+            };
+            let (edits, from) = (optional(&put.edits, "put.edits"), optional(&put.from, "put.from"));
+            let (collection, partial) = (put.collection.clone(), put.partial);
+            Some(CompiledPut { collection, key: key?, value, partial, edits, from })
+        });
+        let delete = overlay.delete.as_ref().and_then(|delete| {
+            let key = self.predicate(&at("overlay", "delete.key"), &delete.key, &WRITTEN)?;
+            Some(CompiledDelete { collection: delete.collection.clone(), key })
+        });
+        (put, delete)
+    }
+
+    fn read_back(&mut self, id: &str, overlay: &Overlay) -> (Vec<Arc<RecordReader>>, Vec<Arc<Lister>>) {
+        let own = overlay.put.as_ref().map(|put| &put.collection);
+        let own = own.or(overlay.delete.as_ref().map(|delete| &delete.collection));
+        let readers = overlay.reads.iter().enumerate().filter_map(|(index, read)| {
+            let place = |part: &str| at("overlay", &format!("reads[{index}].{part}"));
+            if is_wild(&read.tool) {
+                let message = format!("reads[{index}]: a reader must be a single tool");
+                self.0.push(ContractFault::of("overlay", message, "write the tool's name"));
+            }
+            let key = self.predicate(&place("key"), &read.key, &CALL);
+            let result = read.result.as_ref().and_then(|result| self.template(&place("result"), result, &READ));
+            let on_missing = read.on_missing.as_ref();
+            let on_missing = on_missing.and_then(|missing| self.template(&place("on_missing"), missing, &CALL));
+            Some(Arc::new(RecordReader {
+                tool: read.tool.clone(),
+                contract: id.to_owned(),
+                collection: read.collection.as_ref().or(own)?.clone(),
+                key: key?,
+                at: read.at.clone(),
+                result,
+                on_missing,
+            }))
+        });
+        let readers = readers.collect();
+        let listers = overlay.lists.iter().enumerate().filter_map(|(index, list)| {
+            let place = |part: &str| at("overlay", &format!("lists[{index}].{part}"));
+            let when = list.when.as_ref().and_then(|when| self.predicate(&place("when"), when, &LISTED));
+            let line = list.line.as_ref().and_then(|line| self.template(&place("line"), &json!(line), &LISTED));
+            Some(Arc::new(Lister {
+                tool: list.tool.clone(),
+                collection: list.collection.as_ref().or(own)?.clone(),
+                items: list.items.clone(),
+                key: list.key.clone(),
+                more: list.more.clone(),
+                when,
+                line,
+            }))
+        });
+        (readers, listers.collect())
+    }
 }
 
 /// Tries out a contract with sample arguments: renders each response and fault, checks it against the output schema,
@@ -211,9 +196,7 @@ fn try_out(contract: &CompiledContract, faults: &mut Vec<ContractFault>) {
     let arguments = known.unwrap_or_else(|| json!({}));
     let tool = ToolName::bare(&contract.contract.tool);
     let tool_value = tool_variable(&tool);
-    let mut scope = EvaluationScope::new();
-    scope.set("args", &arguments);
-    scope.set("tool", &tool_value);
+    let mut scope = EvaluationScope::of([("args", &arguments), ("tool", &tool_value)]);
     add_functions(&mut scope, &mint);
     let is_sure = |reads_arguments: bool| is_known || !reads_arguments;
     let help = |is_of_bounds: bool| match (is_of_bounds, is_known) {
@@ -243,8 +226,7 @@ fn try_out(contract: &CompiledContract, faults: &mut Vec<ContractFault>) {
             }
             Ok(result) if is_sure(echoes) => {
                 for mismatch in contract.check_result(&result).err().unwrap_or_default().iter().take(3) {
-                    let place = if mismatch.pointer.is_empty() { "the whole result" } else { &mismatch.pointer };
-                    let message = format!("the stub does not fit output_schema: {place}: {}", mismatch.message);
+                    let message = format!("the stub does not fit output_schema: {}", mismatch.told());
                     told(message, "change the result, or the schema");
                 }
                 answer = answer.or_else(|| (holds == Ok(true)).then_some(result));

@@ -85,8 +85,8 @@ impl Notes<'_> {
         for added in new.taints.iter().filter(|label| !old.taints.contains(label)) {
             self.note(false, format!("calls add the label {added}"));
         }
-        self.input(old.input_schema.as_ref(), new.input_schema.as_ref());
-        self.output(old.output_schema.as_ref(), new.output_schema.as_ref());
+        self.schemas("input", old.input_schema.as_ref(), new.input_schema.as_ref());
+        self.schemas("output", old.output_schema.as_ref(), new.output_schema.as_ref());
         let parts = [
             ("responses", old.responses != new.responses),
             ("faults", old.faults != new.faults),
@@ -100,28 +100,17 @@ impl Notes<'_> {
         }
     }
 
-    fn input(&mut self, old: Option<&Value>, new: Option<&Value>) {
+    /// Compares the schemas of arguments: the new one must allow all that callers give by the old one. Results must still
+    /// be understood: there the old one must allow all that the tool returns by the new one.
+    fn schemas(&mut self, what: &'static str, old: Option<&Value>, new: Option<&Value>) {
+        let is_input = what == "input";
+        let things = if is_input { "arguments" } else { "results" };
         match (old, new) {
-            (None, Some(_)) => self.note(true, "arguments are now validated: input_schema is new"),
-            (Some(_), None) => self.note(true, "arguments are no longer validated: input_schema is removed"),
+            (None, Some(_)) => self.note(is_input, format!("{things} are now validated: {what}_schema is new")),
+            (Some(_), None) => self.note(true, format!("{things} are no longer validated: {what}_schema is removed")),
             (Some(old), Some(new)) if old != new => {
-                // Arguments that callers give must still be accepted: the new edition must allow all that the old one
-                // did.
-                let sides = ComparedSchemas { offer: old, demand: new, what: "input" };
-                self.compare(&sides, old, new, "", 0);
-            }
-            _ => {}
-        }
-    }
-
-    fn output(&mut self, old: Option<&Value>, new: Option<&Value>) {
-        match (old, new) {
-            (None, Some(_)) => self.note(false, "results are now validated: output_schema is new"),
-            (Some(_), None) => self.note(true, "results are no longer validated: output_schema is removed"),
-            (Some(old), Some(new)) if old != new => {
-                // Results of the tool must still be understood: the old edition must allow all that the new one does.
-                let sides = ComparedSchemas { offer: new, demand: old, what: "output" };
-                self.compare(&sides, new, old, "", 0);
+                let (offer, demand) = if is_input { (old, new) } else { (new, old) };
+                self.compare(&ComparedSchemas { offer, demand, what }, offer, demand, "", 0);
             }
             _ => {}
         }

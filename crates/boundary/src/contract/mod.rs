@@ -16,14 +16,14 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::{
-    effects::specificity,
+    by_tool::ByTool,
     overlay::{Lister, RecordReader},
     stub::template::Template,
 };
 use umbra_domain::{
     Effect, ToolName,
     contract::{ContractFault, ToolContract},
-    tool::{BadPattern, NormalName, Readings, ToolPatterns, is_wild, joined, normal_pattern},
+    tool::{BadPattern, NormalName, is_wild, joined, normal_pattern},
 };
 use umbra_policy::Expression;
 
@@ -41,8 +41,8 @@ pub struct CompiledContract {
     pub(super) faults: Vec<CompiledFault>,
     pub(super) put: Option<CompiledPut>,
     pub(super) delete: Option<CompiledDelete>,
-    readers: Vec<RecordReader>,
-    listers: Vec<Lister>,
+    readers: Vec<Arc<RecordReader>>,
+    listers: Vec<Arc<Lister>>,
 }
 
 /// One response of a contract.
@@ -123,20 +123,15 @@ impl CompiledContract {
 pub struct ContractsError(pub Vec<(String, ContractFault)>);
 
 /// All contracts in force.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Contracts {
     all: Vec<Arc<CompiledContract>>,
-    /// Indexes into `all`: names first, then globs by their literal characters, then in order of the file.
-    specific_first: Vec<usize>,
-    /// All patterns, with indexes into `specific_first`.
-    patterns: ToolPatterns,
-    /// Patterns without wildcards, with the same indexes.
-    names: ToolPatterns,
+    pub(super) by_tool: ByTool<Arc<CompiledContract>>,
     /// Servers of the tools that contracts name, by the tools' own names.
     servers: BTreeMap<String, BTreeSet<String>>,
-    /// Indexes of contract and reader, by the tool's joined name.
-    readers: BTreeMap<String, Vec<(usize, usize)>>,
-    listers: BTreeMap<String, Vec<(usize, usize)>>,
+    /// Rules of reading and listing records, by the tool's joined name.
+    readers: BTreeMap<String, Vec<Arc<RecordReader>>>,
+    listers: BTreeMap<String, Vec<Arc<Lister>>>,
 }
 
 impl Contracts {
@@ -145,69 +140,47 @@ impl Contracts {
     /// # Errors
     /// Every fault, with its tool.
     pub fn compile(contracts: Vec<ToolContract>) -> Result<Self, ContractsError> {
-        let (mut compiled, mut faults) = (Self::default(), Vec::new());
+        let (mut all, mut faults) = (Vec::new(), Vec::new());
         for contract in contracts {
             let tool = contract.tool.clone();
             match compile(contract) {
-                Ok(contract) => compiled.all.push(Arc::new(contract)),
+                Ok(contract) => all.push(Arc::new(contract)),
                 Err(found) => faults.extend(found.into_iter().map(|fault| (tool.clone(), fault))),
             }
         }
         if !faults.is_empty() {
             return Err(ContractsError(faults));
         }
-        compiled.index().map_err(|BadPattern(tool)| {
-            let fault = ContractFault::of(
-                "tool",
-                format!("{tool:?} is not a valid glob"),
-                "write a name, or a pattern such as github.delete_*",
-            );
+        let by_tool = ByTool::compile(all.clone(), |contract| &contract.contract.tool);
+        let by_tool = by_tool.map_err(|BadPattern(tool)| {
+            let message = format!("{tool:?} is not a valid glob");
+            let fault = ContractFault::of("tool", message, "write a name, or a pattern such as github.delete_*");
             ContractsError(vec![(tool, fault)])
         })?;
-        Ok(compiled)
-    }
-
-    fn index(&mut self) -> Result<(), BadPattern> {
-        let tool = |place: &usize| self.all.get(*place).map_or("", |contract| contract.contract.tool.as_str());
-        let mut order: Vec<usize> = (0..self.all.len()).collect();
-        order.sort_by_key(|place| specificity(tool(place)));
-        let patterns = || order.iter().map(tool).enumerate().map(|(place, tool)| (tool, place));
-        self.patterns = ToolPatterns::compile(patterns())?;
-        self.names = ToolPatterns::compile(patterns().filter(|(tool, _)| !is_wild(tool)))?;
-        self.specific_first = order;
-        for (index, contract) in self.all.iter().enumerate() {
-            if let (tool, false) = (&contract.contract.tool, is_wild(&contract.contract.tool))
-                && let NormalName { server: Some(server), own } = ToolName::bare(tool).normal()
+        let mut compiled =
+            Self { all, by_tool, servers: BTreeMap::new(), readers: BTreeMap::new(), listers: BTreeMap::new() };
+        for contract in &compiled.all {
+            let tool = &contract.contract.tool;
+            if let NormalName { server: Some(server), own } = ToolName::bare(tool).normal()
+                && !is_wild(tool)
             {
-                self.servers.entry(own).or_default().insert(server);
+                compiled.servers.entry(own).or_default().insert(server);
             }
-            for (at, reader) in contract.readers.iter().enumerate() {
-                self.readers.entry(joined(&normal_pattern(&reader.tool))).or_default().push((index, at));
+            for reader in &contract.readers {
+                let readers = compiled.readers.entry(joined(&normal_pattern(&reader.tool)));
+                readers.or_default().push(Arc::clone(reader));
             }
-            for (at, lister) in contract.listers.iter().enumerate() {
-                self.listers.entry(joined(&normal_pattern(&lister.tool))).or_default().push((index, at));
+            for lister in &contract.listers {
+                let listers = compiled.listers.entry(joined(&normal_pattern(&lister.tool)));
+                listers.or_default().push(Arc::clone(lister));
             }
         }
-        Ok(())
-    }
-
-    fn at(&self, place: usize) -> Option<&Arc<CompiledContract>> {
-        self.specific_first.get(place).and_then(|index| self.all.get(*index))
+        Ok(compiled)
     }
 
     /// Finds the contract of a tool: an exact name before globs, a more specific glob before another, then the first.
     pub fn find(&self, tool: &ToolName) -> Option<&Arc<CompiledContract>> {
-        self.patterns.permitting(&tool.readings()).first().and_then(|place| self.at(*place))
-    }
-
-    /// True if a contract names this very tool, without wildcards.
-    pub fn names(&self, tool: &Readings) -> bool {
-        !self.names.permitting(tool).is_empty()
-    }
-
-    /// Most severe effect among contracts that name, without wildcards, a tool that this name may denote.
-    pub fn at_least(&self, tool: &Readings) -> Option<Effect> {
-        self.names.restricting(tool).iter().filter_map(|place| self.at(*place)).map(|contract| contract.effect()).max()
+        self.by_tool.find(&tool.readings())
     }
 
     /// Servers that contracts name with a tool of this name, in normal form.
@@ -221,14 +194,12 @@ impl Contracts {
     }
 
     /// Rules by which this tool reads records of a run.
-    pub(super) fn readers(&self, tool: &str) -> impl Iterator<Item = &RecordReader> {
-        let places = self.readers.get(&ToolName::bare(tool).joined()).into_iter().flatten();
-        places.filter_map(|(index, at)| self.all.get(*index)?.readers.get(*at))
+    pub(super) fn readers(&self, tool: &str) -> impl Iterator<Item = &Arc<RecordReader>> {
+        self.readers.get(&ToolName::bare(tool).joined()).into_iter().flatten()
     }
 
     /// Rules by which this tool lists records of a run.
-    pub(super) fn listers(&self, tool: &str) -> impl Iterator<Item = &Lister> {
-        let places = self.listers.get(&ToolName::bare(tool).joined()).into_iter().flatten();
-        places.filter_map(|(index, at)| self.all.get(*index)?.listers.get(*at))
+    pub(super) fn listers(&self, tool: &str) -> impl Iterator<Item = &Arc<Lister>> {
+        self.listers.get(&ToolName::bare(tool).joined()).into_iter().flatten()
     }
 }

@@ -5,6 +5,7 @@
 //! for one that calls itself in several ways at the same place, the depth of values is limited.
 
 use jsonschema::{PatternOptions, Validator};
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 /// Deepest nesting of a schema.
@@ -35,6 +36,19 @@ pub struct Mismatch {
     pub pointer: String,
     /// Demand of the schema at that place.
     pub message: String,
+}
+
+impl Mismatch {
+    /// A mismatch of the value as a whole.
+    pub(crate) fn whole(message: impl Into<String>) -> Self {
+        Self { pointer: String::new(), message: message.into() }
+    }
+
+    /// Place and demand in one line, for results.
+    pub(crate) fn told(&self) -> String {
+        let place = if self.pointer.is_empty() { "the whole result" } else { &self.pointer };
+        format!("{place}: {}", self.message)
+    }
 }
 
 /// A compiled schema.
@@ -84,7 +98,7 @@ impl Schema {
     /// Mismatches, at most 20.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Mismatch>> {
         let (depth, values) = extent(value);
-        let too = |what: &str| Err(vec![Mismatch { pointer: String::new(), message: what.to_owned() }]);
+        let too = |what: &str| Err(vec![Mismatch::whole(what)]);
         if depth > self.deepest {
             return too("the value is nested too deeply to be validated");
         }
@@ -229,7 +243,7 @@ impl<'a> SchemaMeasurements<'a> {
         for key in ["$ref", "$dynamicRef", "$recursiveRef"] {
             let Some(target) = entries.get(key).and_then(Value::as_str) else { continue };
             let pointer = target.strip_prefix('#').unwrap_or_default();
-            let target = self.root.pointer(&unescaped(pointer));
+            let target = self.root.pointer(&percent_decode_str(pointer).decode_utf8_lossy());
             let target = target.ok_or_else(|| format!("the target of `{key}` does not exist: check its spelling"))?;
             ways += self.unfold(target, path)?;
         }
@@ -289,17 +303,4 @@ fn subschemas<'a>(key: &str, value: Option<&'a Value>) -> Vec<&'a Value> {
         (_, Some(schema)) => vec![schema],
         (_, None) => Vec::new(),
     }
-}
-
-/// Decodes percent escapes of a pointer in a URL's fragment.
-fn unescaped(pointer: &str) -> String {
-    let mut bytes = Vec::with_capacity(pointer.len());
-    let mut rest = pointer.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let code = (first == b'%').then(|| after.get(..2)).flatten();
-        let byte = code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok());
-        bytes.push(byte.unwrap_or(first));
-        rest = if byte.is_some() { after.get(2..).unwrap_or_default() } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

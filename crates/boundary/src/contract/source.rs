@@ -53,71 +53,43 @@ impl Language {
     }
 }
 
-/// Decorators that register a tool: `@tool`, `@mcp.tool(...)`, `@function_tool` and others.
-const DECORATOR: &str = r"(?m)^[ \t]*@(?P<by>(?:\w+\.)*(?:tool|function_tool|beta_tool|ai_function|kernel_function|tool_plain|agent_tool))\b(?P<open>\()?";
-/// Constructors that take a name.
-const CONSTRUCTOR: &str = r"\b(?P<by>Tool|StructuredTool|StructuredTool\.from_function|FunctionTool|FunctionTool\.from_defaults|Tool\.from_function)\(";
-/// Decorators that guard a function: `@umbra.tool(...)`, `@session.guardrails("enforce")`.
-const GUARD: &str = r"(?m)^[ \t]*@(?:(?:\w+\.)*umbra\w*\.tool\b|\w+\.guardrails\()";
-const UNWRAPPED: &str = r"\b(?P<name>\w+)\.(?P<by>__wrapped__)\(";
-/// Registrations with an MCP server, which has the proxy in front of it.
-const OF_SERVER: &str = r"(?i)(?:mcp|server)\w*\.";
-const DEFINITION: &str = r"(?m)^[ \t]*(?:async[ \t]+)?def[ \t]+(?P<name>\w+)";
-const NAMED: &str = r#"\bname\s*=\s*(?:"(?P<double>[^"\n]{1,128})"|'(?P<single>[^'\n]{1,128})')"#;
-const FIRST_TEXT: &str = r#"^\s*(?:"(?P<double>[^"\n]{1,128})"|'(?P<single>[^'\n]{1,128})')"#;
-/// Methods that register a tool: `server.tool("name", ...)`, `registerTool("name", ...)`.
-const METHOD: &str = r"\b(?P<by>(?:\w*(?:[sS]erver|[mM]cp)\w*\.)(?:tool|registerTool|addTool)|registerTool)\(";
-const MAKER: &str =
-    r"\b(?P<by>tool|defineTool|createTool|new DynamicTool|new DynamicStructuredTool|new FunctionTool)\(";
-/// Key or constant that holds a created tool: `{sendSms: tool({...})}`, `const sendSms = tool({...})`.
-const KEY: &str = r#"(?P<double>\w+)["']?\s*[:=]\s*$"#;
-const PROPERTY: &str =
-    r#"\bname\s*:\s*(?:"(?P<double>[^"\n]{1,128})"|'(?P<single>[^'\n]{1,128})'|`(?P<tick>[^`\n$]{1,128})`)"#;
-/// Function as models are given it: `{"type": "function", "function": {"name": "x"`.
-const FUNCTION: &str = r#"["']?type["']?\s*:\s*["']function["']\s*,\s*["']?(?P<by>function)["']?\s*:\s*\{"#;
-const FUNCTION_NAME: &str = r#"["']name["']\s*:\s*(?:"(?P<double>[^"\n]{1,128})"|'(?P<single>[^'\n]{1,128})')"#;
-
-struct Forms {
-    decorator: Regex,
-    constructor: Regex,
-    definition: Regex,
-    guard: Regex,
-    unwrapped: Regex,
-    of_server: Regex,
-    key: Regex,
-    named: Regex,
-    first_text: Regex,
-    method: Regex,
-    maker: Regex,
-    property: Regex,
-    function: Regex,
-    function_name: Regex,
+macro_rules! forms {
+    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
+        $($(#[$doc])* static $name: LazyLock<Regex> = LazyLock::new(|| form($text));)*
+    };
 }
 
-/// Compiled forms; none only if a form above is no regular expression, which a test rules out.
-static FORMS: LazyLock<Option<Forms>> = LazyLock::new(|| {
-    let form = |text: &str| Regex::new(text).ok();
-    Some(Forms {
-        decorator: form(DECORATOR)?,
-        constructor: form(CONSTRUCTOR)?,
-        definition: form(DEFINITION)?,
-        guard: form(GUARD)?,
-        unwrapped: form(UNWRAPPED)?,
-        of_server: form(OF_SERVER)?,
-        key: form(KEY)?,
-        named: form(NAMED)?,
-        first_text: form(FIRST_TEXT)?,
-        method: form(METHOD)?,
-        maker: form(MAKER)?,
-        property: form(PROPERTY)?,
-        function: form(FUNCTION)?,
-        function_name: form(FUNCTION_NAME)?,
-    })
-});
+#[expect(clippy::expect_used, reason = "the forms are constants; a test uses all of them")]
+fn form(text: &str) -> Regex {
+    Regex::new(text).expect("a valid form")
+}
+
+forms! {
+    /// Decorators that register a tool: `@tool`, `@mcp.tool(...)`, `@function_tool` and others.
+    DECORATOR = r"(?m)^[ \t]*@(?P<by>(?:\w+\.)*(?:tool|function_tool|beta_tool|ai_function|kernel_function|tool_plain|agent_tool))\b(?P<open>\()?";
+    /// Constructors that take a name.
+    CONSTRUCTOR = r"\b(?P<by>Tool|StructuredTool|StructuredTool\.from_function|FunctionTool|FunctionTool\.from_defaults|Tool\.from_function)\(";
+    /// Decorators that guard a function: `@umbra.tool(...)`, `@session.guardrails("enforce")`.
+    GUARD = r"(?m)^[ \t]*@(?:(?:\w+\.)*umbra\w*\.tool\b|\w+\.guardrails\()";
+    UNWRAPPED = r"\b(?P<name>\w+)\.(?P<by>__wrapped__)\(";
+    /// Registrations with an MCP server, which has the proxy in front of it.
+    OF_SERVER = r"(?i)(?:mcp|server)\w*\.";
+    DEFINITION = r"(?m)^[ \t]*(?:async[ \t]+)?def[ \t]+(?P<name>\w+)";
+    NAMED = r#"\bname\s*=\s*(?:"(?P<double>[^"\n]{1,128})"|'(?P<single>[^'\n]{1,128})')"#;
+    FIRST_TEXT = r#"^\s*(?:"(?P<double>[^"\n]{1,128})"|'(?P<single>[^'\n]{1,128})')"#;
+    /// Methods that register a tool: `server.tool("name", ...)`, `registerTool("name", ...)`.
+    METHOD = r"\b(?P<by>(?:\w*(?:[sS]erver|[mM]cp)\w*\.)(?:tool|registerTool|addTool)|registerTool)\(";
+    MAKER = r"\b(?P<by>tool|defineTool|createTool|new DynamicTool|new DynamicStructuredTool|new FunctionTool)\(";
+    /// Key or constant that holds a created tool: `{sendSms: tool({...})}`, `const sendSms = tool({...})`.
+    KEY = r#"(?P<double>\w+)["']?\s*[:=]\s*$"#;
+    PROPERTY = r#"\bname\s*:\s*(?:"(?P<double>[^"\n]{1,128})"|'(?P<single>[^'\n]{1,128})'|`(?P<tick>[^`\n$]{1,128})`)"#;
+    /// Function as models are given it: `{"type": "function", "function": {"name": "x"`.
+    FUNCTION = r#"["']?type["']?\s*:\s*["']function["']\s*,\s*["']?(?P<by>function)["']?\s*:\s*\{"#;
+    FUNCTION_NAME = r#"["']name["']\s*:\s*(?:"(?P<double>[^"\n]{1,128})"|'(?P<single>[^'\n]{1,128})')"#;
+}
 
 /// Finds the tools that a text registers, by line.
 pub fn scan(text: &str, language: Language) -> Vec<Registered> {
-    let Some(forms) = FORMS.as_ref() else { return Vec::new() };
     let plain: String;
     let text = match language {
         Language::Python => {
@@ -130,12 +102,12 @@ pub fn scan(text: &str, language: Language) -> Vec<Registered> {
     let asks = text.to_lowercase().contains("umbra");
     let mut found = Vec::new();
     match language {
-        Language::Python => python(forms, text, &mut found),
-        Language::JavaScript => javascript(forms, text, asks, &mut found),
+        Language::Python => python(text, &mut found),
+        Language::JavaScript => javascript(text, asks, &mut found),
     }
-    for form in forms.function.captures_iter(text) {
+    for form in FUNCTION.captures_iter(text) {
         let Some(whole) = form.get(0) else { continue };
-        add(&mut found, text, &form, "", quoted(&forms.function_name, reach(text, whole.end())), asks);
+        add(&mut found, text, &form, "", quoted(&FUNCTION_NAME, reach(text, whole.end())), asks);
     }
     found.sort();
     // Several decorators of a function are one registration.
@@ -145,26 +117,24 @@ pub fn scan(text: &str, language: Language) -> Vec<Registered> {
     found
 }
 
-fn python(forms: &Forms, text: &str, found: &mut Vec<Registered>) {
-    for form in forms.decorator.captures_iter(text) {
+fn python(text: &str, found: &mut Vec<Registered>) {
+    for form in DECORATOR.captures_iter(text) {
         let (Some(whole), Some(by)) = (form.get(0), form.name("by")) else { continue };
         let rest = reach(text, whole.end());
         let inside = if form.name("open").is_some() { arguments(rest) } else { "" };
-        let own = quoted(&forms.first_text, inside).or_else(|| quoted(&forms.named, inside));
-        let defined =
-            || forms.definition.captures(rest).and_then(|found| Some(found.name("name")?.as_str().to_owned()));
-        let is_guarded =
-            forms.of_server.is_match(by.as_str()) || forms.guard.is_match(&decorators(text, whole.start()));
+        let own = quoted(&FIRST_TEXT, inside).or_else(|| quoted(&NAMED, inside));
+        let defined = || DEFINITION.captures(rest).and_then(|found| Some(found.name("name")?.as_str().to_owned()));
+        let is_guarded = OF_SERVER.is_match(by.as_str()) || GUARD.is_match(&decorators(text, whole.start()));
         add(found, text, &form, "@", own.or_else(defined), is_guarded);
     }
-    for form in forms.constructor.captures_iter(text) {
+    for form in CONSTRUCTOR.captures_iter(text) {
         let Some(whole) = form.get(0) else { continue };
         let inside = arguments(reach(text, whole.end()));
         let mut words = inside.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
-        let is_guarded = words.any(|word| is_guarded_function(forms, text, word));
-        add(found, text, &form, "", quoted(&forms.named, inside), is_guarded);
+        let is_guarded = words.any(|word| is_guarded_function(text, word));
+        add(found, text, &form, "", quoted(&NAMED, inside), is_guarded);
     }
-    for form in forms.unwrapped.captures_iter(text) {
+    for form in UNWRAPPED.captures_iter(text) {
         let name = form.name("name").map(|name| name.as_str().to_owned());
         let Some((by, name)) = form.name("by").zip(name) else { continue };
         let line = text.get(..by.start()).unwrap_or_default().matches('\n').count() + 1;
@@ -172,19 +142,19 @@ fn python(forms: &Forms, text: &str, found: &mut Vec<Registered>) {
     }
 }
 
-fn javascript(forms: &Forms, text: &str, asks: bool, found: &mut Vec<Registered>) {
-    for form in forms.method.captures_iter(text) {
+fn javascript(text: &str, asks: bool, found: &mut Vec<Registered>) {
+    for form in METHOD.captures_iter(text) {
         let Some(whole) = form.get(0) else { continue };
         let inside = arguments(reach(text, whole.end()));
-        let named = quoted(&forms.first_text, inside).or_else(|| quoted(&forms.property, inside));
+        let named = quoted(&FIRST_TEXT, inside).or_else(|| quoted(&PROPERTY, inside));
         add(found, text, &form, "", named, true);
     }
-    for form in forms.maker.captures_iter(text) {
+    for form in MAKER.captures_iter(text) {
         let Some(whole) = form.get(0) else { continue };
-        let named = quoted(&forms.property, arguments(reach(text, whole.end())));
+        let named = quoted(&PROPERTY, arguments(reach(text, whole.end())));
         let before = text.get(..whole.start()).unwrap_or_default();
         let line = before.rsplit('\n').next().unwrap_or_default();
-        add(found, text, &form, "", named.or_else(|| quoted(&forms.key, line)), asks);
+        add(found, text, &form, "", named.or_else(|| quoted(&KEY, line)), asks);
     }
 }
 
@@ -201,9 +171,8 @@ fn decorators(text: &str, at: usize) -> String {
 }
 
 /// True if the text defines a function of this name with a guard beside it.
-fn is_guarded_function(forms: &Forms, text: &str, name: &str) -> bool {
-    let defined =
-        forms.definition.captures_iter(text).find(|form| form.name("name").is_some_and(|own| own.as_str() == name));
+fn is_guarded_function(text: &str, name: &str) -> bool {
+    let defined = DEFINITION.captures_iter(text).find(|form| form.name("name").is_some_and(|own| own.as_str() == name));
     let Some(whole) = defined.and_then(|form| form.get(0)) else { return false };
     let above: Vec<&str> = text
         .get(..whole.start())
@@ -213,7 +182,7 @@ fn is_guarded_function(forms: &Forms, text: &str, name: &str) -> bool {
         .take_while(|line| !line.trim().is_empty())
         .take(MOST_LINES)
         .collect();
-    forms.guard.is_match(&above.join("\n"))
+    GUARD.is_match(&above.join("\n"))
 }
 
 /// Removes text between triple quotes: examples in docstrings register nothing. Line numbers stay the same.
@@ -259,11 +228,7 @@ fn add(
 
 /// Text behind a place, as far as a name is looked for.
 fn reach(text: &str, from: usize) -> &str {
-    let mut end = text.len().min(from + REACH);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(from..end).unwrap_or_default()
+    text.get(from..text.floor_char_boundary(from + REACH)).unwrap_or_default()
 }
 
 /// Text between an opened bracket and its closing one.

@@ -121,13 +121,6 @@ pub struct RunComparison {
     pub noise: Vec<RunNoise>,
 }
 
-impl RunComparison {
-    /// True if nothing differs.
-    pub fn is_equal(&self) -> bool {
-        self.agreed == self.calls
-    }
-}
-
 /// Learns noise from two runs that should be equal.
 pub fn noise(a: &Run, again: &Run) -> Noise {
     let mut learnt = Noise::default();
@@ -166,9 +159,6 @@ fn compare(a: &Run, b: &Run, noise: &Noise, tell: &mut dyn FnMut(RunDifference))
 
 /// Call with its index in the run.
 type Numbered<'a> = (usize, &'a RunCall);
-
-/// Call in the first and in the second run.
-type Sides<'a> = (Option<Numbered<'a>>, Option<Numbered<'a>>);
 
 /// Pairs the calls of each agent: agents take turns by chance, so each is compared with itself. If only one agent on
 /// each side has no namesake, these two are paired.
@@ -237,40 +227,41 @@ impl RunComparer<'_> {
     }
 
     fn pair(&mut self, a: Numbered<'_>, b: Numbered<'_>, moved: bool) {
-        let sides = (Some(a), Some(b));
         let ((_, first), (_, second)) = (a, b);
         let graver = if second.effect > first.effect { second } else { first };
+        let of = |kind| RunDifference::of(kind, graver, Some(a), Some(b));
+        let changed = |kind, from: &str, to: &str| RunDifference {
+            from: Some(json!(from)),
+            to: Some(json!(to)),
+            ..RunDifference::of(kind, graver, Some(a), Some(b))
+        };
         let mut differs = false;
         if moved {
-            differs |= self.found(RunDifferenceKind::Order, graver, sides, None, (None, None));
+            differs |= self.found(of(RunDifferenceKind::Order));
         }
-        let erased = match (&first.args, &second.args) {
-            (Some(from), Some(to)) => {
-                if from != to {
-                    let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
-                    arguments::compare(&parse(from), &parse(to), &mut |pointer, from, to| {
-                        let shown = (from.map(arguments::shown), to.map(arguments::shown));
-                        differs |= self.found(RunDifferenceKind::Arguments, graver, sides, Some(pointer), shown);
-                    });
-                }
-                false
-            }
-            _ => true,
-        };
+        let erased = first.args.is_none() || second.args.is_none();
+        if let (Some(from), Some(to)) = (&first.args, &second.args)
+            && from != to
+        {
+            let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+            arguments::compare(&parse(from), &parse(to), &mut |pointer, from, to| {
+                let (from, to) = (from.map(arguments::shown), to.map(arguments::shown));
+                let pointer = Some(pointer.to_owned());
+                differs |= self.found(RunDifference { pointer, from, to, ..of(RunDifferenceKind::Arguments) });
+            });
+        }
         let rehearsed = first.execution != second.execution;
         let (from, to) = (decided(first, rehearsed), decided(second, rehearsed));
         if from != to {
-            differs |=
-                self.found(RunDifferenceKind::Decision, graver, sides, None, (Some(json!(from)), Some(json!(to))));
+            differs |= self.found(changed(RunDifferenceKind::Decision, &from, &to));
         }
         if let (Some(from), Some(to)) = (&first.outcome, &second.outcome)
             && from != to
         {
-            differs |=
-                self.found(RunDifferenceKind::Outcome, graver, sides, None, (Some(json!(from)), Some(json!(to))));
+            differs |= self.found(changed(RunDifferenceKind::Outcome, from, to));
         }
         if erased {
-            self.tell(RunDifferenceKind::Erased, graver, sides, None, (None, None));
+            self.tell(of(RunDifferenceKind::Erased));
             // Agreement in the rest is no evidence.
             if !differs {
                 return;
@@ -280,7 +271,7 @@ impl RunComparer<'_> {
     }
 
     fn alone(&mut self, kind: RunDifferenceKind, call: &RunCall, a: Option<Numbered<'_>>, b: Option<Numbered<'_>>) {
-        if self.found(kind, call, (a, b), None, (None, None)) {
+        if self.found(RunDifference::of(kind, call, a, b)) {
             self.count(call, true);
         }
     }
@@ -292,48 +283,33 @@ impl RunComparer<'_> {
     }
 
     /// Records a difference, unless it is noise. Returns true if it counts.
-    fn found(
-        &mut self,
-        kind: RunDifferenceKind,
-        call: &RunCall,
-        sides: Sides<'_>,
-        pointer: Option<&str>,
-        values: (Option<Value>, Option<Value>),
-    ) -> bool {
-        if self.noise.absorbs(kind, &call.tool, pointer) {
-            let place = (kind, call.tool.clone(), pointer.map(ToOwned::to_owned));
-            *self.absorbed.entry(place).or_default() += 1;
+    fn found(&mut self, difference: RunDifference) -> bool {
+        let RunDifference { kind, tool, pointer, .. } = &difference;
+        if self.noise.absorbs(*kind, tool, pointer.as_deref()) {
+            *self.absorbed.entry((*kind, tool.clone(), pointer.clone())).or_default() += 1;
             return false;
         }
-        self.tell(kind, call, sides, pointer, values);
+        self.tell(difference);
         true
     }
 
-    fn tell(
-        &mut self,
-        kind: RunDifferenceKind,
-        call: &RunCall,
-        (a, b): Sides<'_>,
-        pointer: Option<&str>,
-        (from, to): (Option<Value>, Option<Value>),
-    ) {
-        *self.compared.counts.entry(kind).or_default() += 1;
+    fn tell(&mut self, difference: RunDifference) {
+        *self.compared.counts.entry(difference.kind).or_default() += 1;
+        (self.tell)(difference);
+    }
+}
+
+impl RunDifference {
+    /// A difference of calls, without values.
+    fn of(kind: RunDifferenceKind, call: &RunCall, a: Option<Numbered<'_>>, b: Option<Numbered<'_>>) -> Self {
         let place = |(at, call): Numbered<'_>| RunPlace {
             position: at + 1,
             seq: call.seq,
             call_id: call.call_id.clone(),
             agent: call.agent.clone(),
         };
-        (self.tell)(RunDifference {
-            kind,
-            tool: call.tool.clone(),
-            effect: call.effect,
-            a: a.map(place),
-            b: b.map(place),
-            pointer: pointer.map(ToOwned::to_owned),
-            from,
-            to,
-        });
+        let (tool, effect) = (call.tool.clone(), call.effect);
+        Self { kind, tool, effect, a: a.map(place), b: b.map(place), pointer: None, from: None, to: None }
     }
 }
 

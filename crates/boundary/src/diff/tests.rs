@@ -50,6 +50,10 @@ fn calls(calls: &[(&str, Value)]) -> Run {
     run((1..).zip(calls).map(|(seq, (tool, args))| call(seq, "a", tool, args)))
 }
 
+fn is_equal(compared: &RunComparison) -> bool {
+    compared.agreed == compared.calls
+}
+
 fn found(compared: &RunComparison) -> Vec<(RunDifferenceKind, String, String)> {
     let told = |difference: &super::RunDifference| {
         let values = [&difference.from, &difference.to].map(|value| value.clone().unwrap_or_default().to_string());
@@ -104,7 +108,7 @@ fn numbers_are_compared_by_value_and_without_tolerance() {
         (json!({"y": 1, "x": 2}), json!({"x": 2, "y": 1}), false),
     ] {
         let compared = compare(&calls(&[("pay", json!({"v": a}))]), &calls(&[("pay", json!({"v": b}))]));
-        assert_eq!(compared.is_equal(), !differs, "{compared:?}");
+        assert_eq!(is_equal(&compared), !differs, "{compared:?}");
     }
 }
 
@@ -116,7 +120,7 @@ fn decisions_and_outcomes_differ_but_stub_equals_execute() {
     let faulty =
         decided(json!({"decision": "stub", "effect": "write", "execution": "shadow", "fault": "rate_limited"}));
     let block = decided(json!({"decision": "block", "reason": "policy", "effect": "write", "execution": "live"}));
-    assert!(compare(&execute, &stub).is_equal());
+    assert!(is_equal(&compare(&execute, &stub)));
     let words = |from: &str, to: &str| format!("{} -> {}", json!(from), json!(to));
     assert_eq!(
         found(&compare(&execute, &block)),
@@ -132,7 +136,7 @@ fn decisions_and_outcomes_differ_but_stub_equals_execute() {
         run
     };
     assert_eq!(found(&compare(&outcome("ok"), &outcome("error"))).len(), 1);
-    assert!(compare(&outcome("ok"), &outcome("undelivered")).is_equal());
+    assert!(is_equal(&compare(&outcome("ok"), &outcome("undelivered"))));
     // A call that was asked about and then approved is one call.
     let mut approved =
         decided(json!({"decision": "ask", "reason": "approval_required", "effect": "write", "execution": "live"}));
@@ -144,7 +148,7 @@ fn decisions_and_outcomes_differ_but_stub_equals_execute() {
         &json!({"decision": "execute", "effect": "write", "execution": "live"}),
         Some(&json!({"args": {}})),
     ));
-    assert!(approved.len() == 1 && compare(&execute, &approved).is_equal());
+    assert!(approved.len() == 1 && is_equal(&compare(&execute, &approved)));
 }
 
 #[test]
@@ -289,7 +293,7 @@ proptest! {
     #[test]
     fn a_run_does_not_differ_from_itself(a in some_run()) {
         let compared = compare(&a, &a);
-        prop_assert!(compared.differences.is_empty() && compared.is_equal(), "{:?}", compared);
+        prop_assert!(compared.differences.is_empty() && is_equal(&compared), "{:?}", compared);
         prop_assert_eq!(compared.calls, a.len() as u64);
     }
 

@@ -46,7 +46,7 @@ pub struct ObservedCall {
 }
 
 /// Changes of an agent's behaviour.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
 pub struct Behaviour {
     /// True if anything has changed; null with too few calls to say.
     pub drifted: Option<bool>,
@@ -94,7 +94,7 @@ pub struct DriftShare {
 }
 
 /// Argument of a tool, compared between both windows.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
 #[schema(as = DriftArgument)]
 pub struct DriftArgument {
     /// Tool of the calls.
@@ -165,29 +165,27 @@ pub struct Sequence {
 
 /// Compares two windows of calls.
 pub fn compare(base: &[ObservedCall], recent: &[ObservedCall]) -> Behaviour {
-    let mut behaviour = Behaviour {
-        drifted: None,
-        too_few: None,
-        mix: None,
-        arguments: Vec::new(),
-        arguments_compared: 0,
-        sequences: None,
-    };
     if base.len().min(recent.len()) < LEAST_CALLS {
-        behaviour.too_few = Some(format!(
+        let too_few = format!(
             "too few calls: {} in the base window and {} in the recent one; {LEAST_CALLS} in each are needed",
             base.len(),
             recent.len()
-        ));
-        return behaviour;
+        );
+        return Behaviour { too_few: Some(too_few), ..Behaviour::default() };
     }
     let mix =
         mix(&counts(base.iter().map(|made| made.tool.as_str())), &counts(recent.iter().map(|made| made.tool.as_str())));
     let (arguments, compared) = arguments(base, recent);
     let sequences = sequences(base, recent);
     let new_order = sequences.as_ref().is_some_and(|sequences| sequences.drifted);
-    behaviour.drifted = Some(mix.drifted || !arguments.is_empty() || new_order);
-    Behaviour { mix: Some(mix), arguments, arguments_compared: compared, sequences, ..behaviour }
+    Behaviour {
+        drifted: Some(mix.drifted || !arguments.is_empty() || new_order),
+        too_few: None,
+        mix: Some(mix),
+        arguments,
+        arguments_compared: compared,
+        sequences,
+    }
 }
 
 fn counts<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, usize> {
@@ -337,9 +335,7 @@ fn argument(tool: &str, pointer: &str, base: Values, recent: Values) -> Option<(
         measure,
         distance,
         threshold,
-        base_quantiles: None,
-        recent_quantiles: None,
-        categories: Vec::new(),
+        ..DriftArgument::default()
     };
     let enough = |base: usize, recent: usize| base.min(recent) >= LEAST_CALLS;
     if base.words.is_empty() && recent.words.is_empty() && enough(base.numbers.len(), recent.numbers.len()) {

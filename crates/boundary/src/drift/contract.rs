@@ -42,7 +42,7 @@ pub fn misfit(contracts: &Contracts, tool: &ToolName, args: &Value, result: &Val
             !there.is_some_and(is_redacted)
         });
         if let Some(mismatch) = real {
-            return Some(format!("{}: {}", place(&mismatch.pointer), mismatch.message));
+            return Some(mismatch.told());
         }
     }
     // A sample of the schema shows nothing that the schema does not say.
@@ -70,15 +70,9 @@ pub fn misfit(contracts: &Contracts, tool: &ToolName, args: &Value, result: &Val
 fn renderings(contract: &CompiledContract, tool: &ToolName, args: &Value) -> Vec<Value> {
     let mint = SharedMint::of(&RunState::seeded("drift", None));
     let name = stub::tool_variable(tool);
-    let mut scope = EvaluationScope::new();
-    scope.set("args", args);
-    scope.set("tool", &name);
+    let mut scope = EvaluationScope::of([("args", args), ("tool", &name)]);
     add_functions(&mut scope, &mint);
     contract.responses.iter().filter_map(|response| response.result.render(&scope).ok()).collect()
-}
-
-fn place(pointer: &str) -> &str {
-    if pointer.is_empty() { "the whole result" } else { pointer }
 }
 
 fn is_redacted(value: &Value) -> bool {

@@ -14,9 +14,8 @@ mod executed;
 use serde_json::{Map, Value};
 
 use super::{
-    argument_names::{
-        ASKED, COMMANDS, LISTS, METHODS, PAIRED, PATHS, QUERIES, SETTLED, STAGES, STATEMENTS, ToolNameWords, among, is,
-    },
+    argument_names::{NAMES, TOOLS, ToolNameWords, asked, is},
+    lists::among,
     name::{of_words, says_nothing, words},
     request,
     schema::{flag, is_written, names_target},
@@ -98,62 +97,70 @@ impl ArgumentScan {
         self.look_at_command_of(members);
         self.look_at_order_of(members);
         for (key, value) in members {
-            let Some(left) = self.left.checked_sub(key.len() + 8) else { return false };
-            self.left = left;
-            let length = self.pointer.len();
-            self.pointer.push('/');
-            if key.contains(['~', '/']) {
-                self.pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
-            } else {
-                self.pointer.push_str(key);
-            }
-            if STAGES.contains(&key.as_str()) {
-                self.note(Effect::Write, "is a stage of a pipeline that stores its result, or runs a program");
-            }
-            let words = words(key);
-            self.look_at_reference(&words, value);
-            if !self.value(&words, value) {
+            let whole = self.spend(key.len() + 8)
+                && self.within(key, |scan| {
+                    if among(&NAMES.stages, key) {
+                        scan.note(Effect::Write, "is a stage of a pipeline that stores its result, or runs a program");
+                    }
+                    let words = words(key);
+                    scan.look_at_reference(&words, value);
+                    scan.value(&words, value)
+                });
+            if !whole {
                 return false;
             }
-            self.pointer.truncate(length);
         }
         true
+    }
+
+    /// Counts scanned bytes.
+    fn spend(&mut self, bytes: usize) -> bool {
+        self.left.checked_sub(bytes).map(|left| self.left = left).is_some()
+    }
+
+    /// Scans at a member or index of the current place. The pointer stays where the scan ends early.
+    fn within(&mut self, step: &str, scan: impl FnOnce(&mut Self) -> bool) -> bool {
+        let length = self.pointer.len();
+        self.pointer.push('/');
+        self.pointer.push_str(&step.replace('~', "~0").replace('/', "~1"));
+        let whole = scan(self);
+        if whole {
+            self.pointer.truncate(length);
+        }
+        whole
     }
 
     fn value(&mut self, key: &[String], value: &Value) -> bool {
         match value {
             Value::Bool(set) => self.look_at_flag(key, *set),
             Value::String(text) => {
-                let Some(left) = self.left.checked_sub(text.len()) else { return false };
-                self.left = left;
-                return self.look_at_text(key, text);
+                return self.spend(text.len()) && self.look_at_text(key, text);
             }
             Value::Array(items) => {
                 self.look_at_key(key, items.is_empty());
                 // A list that is a command was scanned as a whole.
-                let whole = is(key, COMMANDS) || is(key, LISTS);
-                if is(key, PAIRED) && !self.look_at_pairs(address::pairs_of(items)) {
+                let whole = is(key, &NAMES.commands) || is(key, &NAMES.argv);
+                if is(key, &NAMES.paired) && !self.look_at_pairs(address::pairs_of(items)) {
                     return false;
                 }
                 for (index, item) in items.iter().enumerate() {
-                    let Some(left) = self.left.checked_sub(8) else { return false };
-                    self.left = left;
-                    let length = self.pointer.len();
-                    self.pointer.push('/');
-                    self.pointer.push_str(&index.to_string());
-                    if whole && texts_of(item).is_some_and(|words| !self.argv_looks(&words)) {
-                        self.note(Effect::Destructive, NOT_A_LOOK);
-                    }
-                    if !self.value(if whole && item.is_string() { &[] } else { key }, item) {
+                    let scanned = self.spend(8)
+                        && self.within(&index.to_string(), |scan| {
+                            if whole && texts_of(item).is_some_and(|words| !scan.argv_looks(&words)) {
+                                scan.note(Effect::Destructive, NOT_A_LOOK);
+                            }
+                            scan.value(if whole && item.is_string() { &[] } else { key }, item)
+                        });
+                    if !scanned {
                         return false;
                     }
-                    self.pointer.truncate(length);
                 }
             }
             Value::Object(inner) => {
                 self.look_at_key(key, inner.is_empty());
                 // `{"command": {"delete": "users"}}`
-                if let Some(first) = inner.keys().next().filter(|_| is(key, METHODS) || is(key, COMMANDS)) {
+                if let Some(first) = inner.keys().next().filter(|_| is(key, &NAMES.methods) || is(key, &NAMES.commands))
+                {
                     self.look_at_method(first);
                 }
                 if is(key, "script scripts") && !inner.is_empty() {
@@ -161,7 +168,7 @@ impl ArgumentScan {
                 }
                 return self.members(inner);
             }
-            Value::Number(number) if is(key, "flags oflag oflags") && self.tool.of_files() => {
+            Value::Number(number) if is(key, "flags oflag oflags") && self.tool.is_of(&TOOLS.of_files) => {
                 // Flags of `open`: to write, to create, to truncate, to append.
                 if number.as_u64().is_none_or(|bits| bits & 0o3703 != 0) {
                     self.note(Effect::Write, "opens a file to write");
@@ -181,18 +188,17 @@ impl ArgumentScan {
     /// Scans a flag that makes changes permanent: `{"commit": 1}`.
     fn look_at_settled(&mut self, key: &[String]) {
         if let [own] = key
-            && among(SETTLED, own)
+            && among(&NAMES.settled, own)
         {
             self.note(Effect::Write, "asks to keep the changes");
         }
     }
 
     fn at(&mut self, key: &str, note: impl FnOnce(&mut Self)) {
-        let length = self.pointer.len();
-        self.pointer.push('/');
-        self.pointer.push_str(key);
-        note(self);
-        self.pointer.truncate(length);
+        self.within(key, |scan| {
+            note(scan);
+            true
+        });
     }
 
     fn look_at_flag(&mut self, key: &[String], set: bool) {
@@ -212,10 +218,10 @@ impl ArgumentScan {
             self.look_at_flag(key, shown.len() == 4);
             return true;
         }
-        if is(key, METHODS) {
+        if is(key, &NAMES.methods) {
             self.look_at_method(shown);
-        } else if is(key, COMMANDS)
-            || (self.tool.of_shells() && shown.contains(char::is_whitespace) && is(key, QUERIES))
+        } else if is(key, &NAMES.commands)
+            || (self.tool.of_shells() && shown.contains(char::is_whitespace) && is(key, &NAMES.queries))
             || (self.tool.of_shells() && is(key, "line text"))
         {
             self.look_at_command(shown);
@@ -226,7 +232,7 @@ impl ArgumentScan {
             return true;
         }
         self.look_at_key(key, false);
-        if is_written(key) || self.tool.makes() && (is(key, PATHS) || names_target(key)) {
+        if is_written(key) || self.tool.makes() && (is(key, &NAMES.paths) || names_target(key)) {
             self.note(Effect::Write, "names a target to write to");
         }
         if let Some(option) = shown.strip_prefix("--")
@@ -247,9 +253,8 @@ impl ArgumentScan {
     /// Scans a key that names an action: `{"update": {"name": "x"}}`.
     fn look_at_key(&mut self, key: &[String], empty: bool) {
         let whole = key.concat();
-        let found = ASKED.into_iter().find(|(word, _)| *word == whole);
-        if let Some((word, effect)) = found.filter(|_| !empty) {
-            self.note(effect, &format!("asks to `{word}`"));
+        if let Some(effect) = asked(&whole).filter(|_| !empty) {
+            self.note(effect, &format!("asks to `{whole}`"));
         }
     }
 
@@ -272,13 +277,10 @@ impl ArgumentScan {
 
     /// Scans a text that holds arguments: JSON, lines of `key: value`, a form, a message of SOAP.
     fn unfold(&mut self, key: &[String], text: &str) -> bool {
-        if let Some(order) = texts::order_of_xml(text) {
-            self.look_at_method(order);
-        }
         for (name, value) in texts::elements(text) {
             let name = words(name);
             // Most names of elements tell little; one that holds an action, command or statement counts.
-            if is(&name, METHODS) || is(&name, COMMANDS) || is(&name, STATEMENTS) {
+            if is(&name, &NAMES.methods) || is(&name, &NAMES.commands) || is(&name, &NAMES.statements) {
                 self.look_at_text(&name, value);
             }
         }
@@ -303,7 +305,7 @@ impl ArgumentScan {
             let stores = |stage: &str| {
                 text.split(stage).skip(1).any(|rest| rest.trim_start_matches(['"', '\'']).trim_start().starts_with(':'))
             };
-            if STAGES.into_iter().any(stores) {
+            if NAMES.stages.split_whitespace().any(stores) {
                 self.note(Effect::Write, "has a stage of a pipeline that stores its result");
             }
             return true;

@@ -1,19 +1,7 @@
 //! Judges calls of the `aws` command. In: its arguments. Out: true if the operation is read-only and its result is
 //! printed. Operations that stream write into a file, which they name without an option.
 
-use super::among;
-
-/// Options before the service that take a value, and that take none.
-const VALUED: &str = "--region --profile --output --query --color --cli-read-timeout --cli-connect-timeout";
-const PLAIN: &str = "--no-cli-pager --no-paginate";
-/// Options that load further instructions, or send data elsewhere.
-const LOADING: &str = "--ca-bundle --cli-auto-prompt --cli-input-json --cli-input-yaml --debug --endpoint-url --generate-cli-skeleton \
-    --no-verify-ssl --outfile";
-/// Options that take several values.
-const SEVERAL: &str = "--attribute-names --cluster-names --clusters --dimensions --extended-statistics --filter --filters --group-by --group-ids \
-    --image-ids --include --instance-ids --log-group-names --metric-data-queries --metric-names --metrics --names --owners \
-    --resource-type-filters --services --stack-names --statistics --subnet-ids --tag-filters --tasks --volume-ids --vpc-ids \
-    --expression-attribute-names --load-balancer-arns --target-group-arns --db-instance-identifiers";
+use super::lists::{LISTS, among};
 
 /// True if the call is read-only: `aws ec2 describe-instances`, `aws s3 ls s3://b/`.
 pub(super) fn is_read_only(rest: &[String]) -> bool {
@@ -21,8 +9,8 @@ pub(super) fn is_read_only(rest: &[String]) -> bool {
     while let Some((first, after)) = words.split_first().filter(|(first, _)| first.starts_with('-')) {
         let name = first.split('=').next().unwrap_or_default();
         words = match name {
-            _ if among(PLAIN, first) || among(VALUED, name) && name != first => after,
-            _ if among(VALUED, name) => after.get(1..).unwrap_or_default(),
+            _ if among(&LISTS.aws.plain, first) || among(&LISTS.aws.valued, name) && name != first => after,
+            _ if among(&LISTS.aws.valued, name) => after.get(1..).unwrap_or_default(),
             _ => return false,
         };
     }
@@ -44,7 +32,8 @@ pub(super) fn is_read_only(rest: &[String]) -> bool {
 fn loads(word: &str) -> bool {
     let name = word.split('=').next().unwrap_or_default();
     name.starts_with("--output-")
-        || name.starts_with("--") && LOADING.split(' ').any(|one| name.len() > 4 && one.starts_with(name))
+        || name.starts_with("--")
+            && LISTS.aws.loading.split_whitespace().any(|one| name.len() > 4 && one.starts_with(name))
 }
 
 /// True if every word is an option, or the value of one.
@@ -62,7 +51,7 @@ fn all_given(rest: &[String]) -> bool {
             let flag = option.contains('=')
                 || option.starts_with("--no-")
                 || among("--recursive --human-readable --summarize", option);
-            !flag && (values < 2 || among(SEVERAL, option))
+            !flag && (values < 2 || among(&LISTS.aws.several, option))
         })
     })
 }

@@ -2,26 +2,14 @@
 //! operands between operators, assigns nothing, and calls only functions that are known to compute. A command such as
 //! `rm x` is two operands without an operator, and so is a statement such as `del x`. Linear.
 
-use super::{among, functions::is_known, name::acts};
+use super::{
+    functions::is_known,
+    lists::{LISTS, among},
+    name::acts,
+};
 
 /// Longest expression that is judged, in bytes.
 const MOST: usize = 16 * 1024;
-/// Words that act as operators between operands, or before one.
-const OPERATORS: &str = "and as async await between bool by contains div else endswith for from function group_left group_right if ignoring in \
-    instanceof is lambda like matches mod not of offset on or return startswith then to typeof unless when where without xor";
-/// Words that reach beyond the expression.
-const BEYOND: &str = "alert constructor debugger eval exec exit fetch globalthis import import_module navigator open popen process prompt prototype quit \
-    reflect require spawn system throw with xmlhttprequest yield";
-/// Read-only functions and methods of web pages and of values.
-const LOOKING: &str = "abs at charat charcodeat closest codepointat concat contains count entries every filter find findindex flat flatmap from \
-    getattribute getattributenames getboundingclientrect getclientrects getcomputedstyle getdate getday getelementbyid \
-    getelementsbyclassname getelementsbyname getelementsbytagname getfullyear gethours getitem getmonth getpropertyvalue \
-    gettime hasattribute head includes indexof isarray isnan join keys lastindexof len length localecompare map matches max min number \
-    padend padstart parse parsefloat parseint pow queryselector queryselectorall reduce repeat replaceall reversed round slice some sorted \
-    split startswith endswith stringify substr substring sum test tofixed toisostring tolocalestring tolowercase tostring \
-    touppercase trim trimend trimstart values";
-/// Known functions that change something as methods of an object: `db.insert(x)`.
-const OF_OTHERS: &str = "collect exclude fetch insert label overlay set sets truncate";
 /// Operators, the longest first; then operators that assign.
 const SIGNS: [&str; 22] = [
     "===", "!==", "&&", "||", "??", "==", "!=", "<=", ">=", "=>", "**", "//", "::", "<>", "->", "+", "-", "*", "/",
@@ -78,7 +66,8 @@ fn fits(pieces: &[(Piece<'_>, bool)]) -> bool {
                 let called = after == Some(Piece::Sign("("));
                 let own = before == Some(Piece::Sign(".")) || before == Some(Piece::Sign("?."));
                 let small = word.to_ascii_lowercase();
-                let reaches = among(BEYOND, &small) || word == "Function" || acts(word) && !known(&small, own);
+                let reaches =
+                    among(&LISTS.code.beyond, &small) || word == "Function" || acts(word) && !known(&small, own);
                 let may_follow = !follows || of_word || before == Some(Piece::Number);
                 may_follow && (key || !reaches) && (!called || known(&small, own))
             }
@@ -120,13 +109,13 @@ fn fits(pieces: &[(Piece<'_>, bool)]) -> bool {
 /// True if a function is known to be read-only. As a method of an object (`own`), it may not be one that changes the
 /// object.
 fn known(small: &str, own: bool) -> bool {
-    let looks = among(LOOKING, small) || is_known(small) && !(own && among(OF_OTHERS, small));
+    let looks = among(&LISTS.code.looking, small) || is_known(small) && !(own && among(&LISTS.code.of_others, small));
     looks && !among("fetch exec set", small)
 }
 
 fn is_operator(word: &str) -> bool {
     // `Function` turns a text into a program.
-    word != "Function" && among(OPERATORS, &word.to_ascii_lowercase())
+    word != "Function" && among(&LISTS.code.operators, &word.to_ascii_lowercase())
 }
 
 fn is_operand(piece: Piece<'_>) -> bool {

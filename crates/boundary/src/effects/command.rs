@@ -2,9 +2,9 @@
 //! only, with options that are harmless there. Unknown programs and options are not read-only.
 
 use super::{
-    among, aws,
+    aws,
     lexicon::{Act, verb},
-    lists::LISTS,
+    lists::{LISTS, among},
     programs, request,
     statement::{StatementVerdict, judge},
 };
@@ -31,30 +31,15 @@ pub(super) fn is_read_only_behind_name(name: &[String], arguments: &[String]) ->
     !name.is_empty() && one(&[name, arguments].concat(), false)
 }
 
-/// Redis commands that change something, whatever tool takes them.
-const REDIS_ACTS: &str = "append bgrewriteaof bgsave bitfield bitop blmove blmpop blpop brpop brpoplpush bzmpop bzpopmax bzpopmin copy decr \
-    decrby del discard eval evalsha exec expire expireat failover fcall flushall flushdb geoadd georadius geosearchstore getdel getex getset \
-    hdel hexpire hincrby hincrbyfloat hmset hset hsetnx incr incrby incrbyfloat linsert lmove lmpop lpop lpush lpushx lrem lset ltrim \
-    migrate move mset msetnx multi persist pexpire pexpireat pfadd pfmerge psetex psubscribe publish rename renamenx replicaof reset \
-    restore rpop rpoplpush rpush rpushx sadd save sdiffstore set setbit setex setnx setrange shutdown sinterstore slaveof smove spop \
-    srem sunionstore swapdb touch unlink unwatch watch xack xadd xautoclaim xclaim xdel xgroup xreadgroup xsetid xtrim zadd zdiffstore \
-    zincrby zinterstore zmpop zpopmax zpopmin zrangestore zrem zremrangebylex zremrangebyrank zremrangebyscore zunionstore";
-
-/// Commands among these that a sentence may begin with; they count only in capitals.
-const REDIS_PROSE: &str = "append copy discard eval exec expire failover migrate move multi persist publish rename reset restore save set shutdown \
-    touch unlink unwatch watch";
-/// Redis commands of two words.
-const REDIS_PAIRS: &str =
-    "acl client cluster command config debug function latency memory module object script slowlog";
-
 /// True if a text is a Redis command that is not read-only, or one in capitals like that of another store: `PUT x`.
 pub(super) fn is_redis_order(text: &str) -> bool {
     let words: Vec<String> = text.split_whitespace().take(8).map(ToOwned::to_owned).collect();
     let Some((first, rest)) = words.split_first() else { return false };
     let is_loud = |word: &str| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_uppercase());
     let (loud, small) = (is_loud(first), first.to_ascii_lowercase());
-    let known = among(REDIS_ACTS, &small) && (loud || !among(REDIS_PROSE, &small));
-    let paired = loud && among(REDIS_PAIRS, &small) && rest.first().is_some_and(|second| is_loud(second));
+    let known = among(&LISTS.commands.redis_acts, &small) && (loud || !among(&LISTS.commands.redis_prose, &small));
+    let paired =
+        loud && among(&LISTS.commands.redis_pairs, &small) && rest.first().is_some_and(|second| is_loud(second));
     let acts = || verb(&small).is_some_and(|verb| verb.act.effect() > Effect::Read);
     known || paired && !is_read_only_redis(&words) || loud && (1..4).contains(&rest.len()) && acts()
 }
@@ -90,15 +75,6 @@ fn one(words: &[String], alone: bool) -> bool {
             .all(|word| !word.starts_with('-') || among(&LISTS.commands.found, word) || programs::is_number(word)),
         "mysql" | "psql" | "sqlite3" => database(rest),
         "sed" => sed(rest),
-        "sort" => rest.iter().all(|word| match word.strip_prefix('-') {
-            Some(option) if option.starts_with('-') => {
-                ["-reverse", "-numeric-sort", "-unique", "-human-numeric-sort", "-key="]
-                    .iter()
-                    .any(|known| option.starts_with(known))
-            }
-            Some(option) => option.chars().all(|c| c.is_ascii_digit() || "bcdfghiknrstuvMRVz,.:|".contains(c)),
-            None => true,
-        }),
         "tar" => rest.split_first().is_some_and(|(how, rest)| {
             let how = how.strip_prefix('-').unwrap_or(how);
             how.contains('t')
@@ -106,9 +82,6 @@ fn one(words: &[String], alone: bool) -> bool {
                 // A colon names another machine, which a program is run to reach.
                 && rest.iter().all(|word| !word.starts_with('-') && !word.contains(':'))
         }),
-        "unzip" => {
-            rest.first().is_some_and(|first| first == "-l") && rest.iter().skip(1).all(|word| !word.starts_with('-'))
-        }
         "xargs" => xargs(rest),
         // `get users`, `LIST`: a command of some service.
         _ => {

@@ -7,6 +7,7 @@
 
 use super::{
     lexicon::{Act, Verb, VerbForm, inflected, phrase, with_objects},
+    lists::{LISTS, among},
     name::light,
 };
 use umbra_domain::Effect;
@@ -15,94 +16,6 @@ use umbra_domain::Effect;
 const MAX_BYTES: usize = 16 * 1024;
 /// Most words before the verb of a sentence.
 const MAX_OPENING: usize = 14;
-
-/// Words without meaning that may precede the verb of a sentence.
-const FILLERS: &str = "a ability able about action agent agents allowing also always an and api are attention automatically be \
-    being beware by can caution client command could customer direct directly easily easy efficiently enabling endpoint for from \
-    function functionality function helper helping how if important interactively is it just kind lets llm may mcp method model \
-    one operation or please powerful primary quickly read-only safely server service simple simply so tells that the \
-    them these this those to tool toolkit tools use used useful user users using utility via warning way we when which will \
-    with would you your";
-/// Words that enable the reader to do something: a verb follows.
-const LETTING: [&str; 9] = ["allow", "allows", "enable", "enables", "help", "helps", "lets", "provides", "supports"];
-/// Words that stand between two verbs or between a subject and its verb.
-const BETWEEN: [&str; 20] = [
-    "also",
-    "always",
-    "and",
-    "automatically",
-    "can",
-    "could",
-    "directly",
-    "either",
-    "fully",
-    "immediately",
-    "may",
-    "might",
-    "optionally",
-    "or",
-    "permanently",
-    "safely",
-    "should",
-    "then",
-    "to",
-    "will",
-];
-/// Words that join two verbs.
-const JOINTS: [&str; 4] = ["and", "or", "then", "plus"];
-/// Determiners: a noun before one of these is a verb, as in `order a pizza`.
-const DETERMINERS: &str = "a all an another any each every existing given her his into it its multiple new on one or our \
-                           several some someone specific specified that the their them this to up your";
-/// Words before which the opening word is a noun after all: `release notes`, `orders of a customer`.
-const NOT_DONE: &str = "about and are as at by count data detail details for from history id ids in info information is \
-                        list log logs metadata name note notes number of or stats statistics status summary version versions with";
-/// Words that negate a verb.
-const NEGATIONS: [&str; 22] = [
-    "aren't", "avoid", "before", "can't", "cannot", "doesn't", "don't", "instead", "isn't", "neither", "never", "no",
-    "non", "nor", "not", "nothing", "prior", "rather", "unless", "without", "won't", "wouldn't",
-];
-/// Verbs whose third person is as often a plural noun: `updates`, `reads and writes`.
-const PLURALS: [&str; 12] = [
-    "append",
-    "cancel",
-    "disconnect",
-    "install",
-    "invite",
-    "merge",
-    "move",
-    "restart",
-    "send",
-    "update",
-    "upgrade",
-    "write",
-];
-/// Verbs that describe how the answer is made, unless they open the description.
-const HARMLESS: &str = "accept apply authenticate handle hold like map order perform position press rank rate render report sample sort split test \
-                        text type use work";
-/// Verbs that tell, in the passive, what happens to the things of others: `the message will be deleted`. What happens
-/// to the answer (sorted, truncated) is left out.
-const SUFFERED: [&str; 18] = [
-    "bill",
-    "charge",
-    "create",
-    "delete",
-    "destroy",
-    "disable",
-    "erase",
-    "install",
-    "modify",
-    "overwrite",
-    "publish",
-    "purge",
-    "remove",
-    "revoke",
-    "send",
-    "terminate",
-    "uninstall",
-    "wipe",
-];
-/// Places outside the answer where a download may end up.
-const DISKS: [&str; 8] = ["computer", "directory", "disk", "file", "filesystem", "folder", "locally", "machine"];
 
 /// A word of a description.
 #[derive(Debug)]
@@ -138,46 +51,44 @@ impl Description {
         Some(said)
     }
 
+    /// True if something holds at a word of a sentence.
+    fn any(&self, holds: impl Fn(&[DescriptionWord], usize) -> bool) -> bool {
+        self.0.iter().any(|sentence| (0..sentence.len()).any(|at| holds(sentence, at)))
+    }
+
     /// True if the description says that nothing is changed.
     pub fn read_only(&self) -> bool {
-        self.0.iter().any(|sentence| {
-            (0..sentence.len()).any(|at| {
-                let (one, two) = (text(sentence, at), text(sentence, at + 1));
-                let said = matches!(one, "read-only" | "readonly") || (one == "read" && two == "only");
-                let conditional =
-                    ["in", "if", "when", "disable", "disabled", "except"].contains(&text_before(sentence, at, 1));
-                said && !conditional && !negated(sentence, at)
-            })
+        self.any(|sentence, at| {
+            let (one, two) = (text(sentence, at), text(sentence, at + 1));
+            let said = matches!(one, "read-only" | "readonly") || (one == "read" && two == "only");
+            let conditional =
+                ["in", "if", "when", "disable", "disabled", "except"].contains(&text_before(sentence, at, 1));
+            said && !conditional && !negated(sentence, at)
         })
     }
 
     /// True if the description says that only selects can be run.
     pub fn selects_only(&self) -> bool {
+        let beside = ["only", "queries", "query", "statement", "statements"];
         self.read_only()
-            || self.0.iter().any(|sentence| {
-                (0..sentence.len()).any(|at| {
-                    let is_select = sentence.get(at).is_some_and(|word| word.capitals && word.text == "select");
-                    let beside = ["only", "queries", "query", "statement", "statements"];
-                    is_select
-                        && !negated(sentence, at)
-                        && (beside.contains(&text(sentence, at + 1)) || text_before(sentence, at, 1) == "only")
-                })
+            || self.any(|sentence, at| {
+                sentence.get(at).is_some_and(|word| word.capitals && word.text == "select")
+                    && !negated(sentence, at)
+                    && (beside.contains(&text(sentence, at + 1)) || text_before(sentence, at, 1) == "only")
             })
     }
 
     /// True if one of these words is in the first two sentences.
-    pub fn mentions(&self, words: &[&str]) -> bool {
-        self.0.iter().take(2).flatten().any(|word| words.contains(&word.text.as_str()))
+    pub fn mentions(&self, words: &str) -> bool {
+        self.0.iter().take(2).flatten().any(|word| among(words, &word.text))
     }
 
     /// True if the description says that the action cannot be undone.
     pub fn irrevocable(&self) -> bool {
-        self.0.iter().any(|sentence| {
-            (0..sentence.len()).any(|at| match text(sentence, at) {
-                "undone" | "reversed" => ["cannot", "can't", "not"].iter().any(|no| within(sentence, at, 3, no)),
-                "irreversible" | "irreversibly" | "destructive" => !negated(sentence, at),
-                _ => false,
-            })
+        self.any(|sentence, at| match text(sentence, at) {
+            "undone" | "reversed" => ["cannot", "can't", "not"].iter().any(|no| within(sentence, at, 3, no)),
+            "irreversible" | "irreversibly" | "destructive" => !negated(sentence, at),
+            _ => false,
         })
     }
 
@@ -185,7 +96,7 @@ impl Description {
     pub fn worst_verb(&self) -> Option<Verb> {
         let mut gravest: Option<Verb> = None;
         let mut note = |verb: Verb| {
-            if among(HARMLESS, verb.word) {
+            if among(&LISTS.descriptions.harmless, verb.word) {
                 return;
             }
             if gravest.is_none_or(|known| known.act.effect() < verb.act.effect()) {
@@ -197,7 +108,9 @@ impl Description {
                 && (index == 0 || form == VerbForm::Third)
             {
                 // The opening word says what the tool does: `Reserve tickets`.
-                let opens = index == 0 && at + 1 < sentence.len() && !among(NOT_DONE, text(sentence, at + 1));
+                let opens = index == 0
+                    && at + 1 < sentence.len()
+                    && !among(&LISTS.descriptions.not_done, text(sentence, at + 1));
                 if (said.sure || opens) && !negated(sentence, at) {
                     note(said.verb);
                 }
@@ -213,10 +126,6 @@ impl Description {
     }
 }
 
-fn among(list: &str, word: &str) -> bool {
-    list.split_whitespace().any(|one| one == word)
-}
-
 fn text(sentence: &[DescriptionWord], at: usize) -> &str {
     sentence.get(at).map_or("", |word| word.text.as_str())
 }
@@ -230,7 +139,7 @@ fn within(sentence: &[DescriptionWord], at: usize, steps: usize, wanted: &str) -
 }
 
 fn negated(sentence: &[DescriptionWord], at: usize) -> bool {
-    (1..=3).any(|step| NEGATIONS.contains(&text_before(sentence, at, step)))
+    (1..=3).any(|step| among(&LISTS.descriptions.negations, text_before(sentence, at, step)))
 }
 
 /// Verb at a place, adjusted by the words that it takes.
@@ -246,8 +155,9 @@ fn verb_at(sentence: &[DescriptionWord], at: usize) -> Option<(Verb, VerbForm)> 
 
 /// True if a word that can be a noun is a verb here.
 fn is_sure(sentence: &[DescriptionWord], at: usize, verb: Verb, form: VerbForm) -> bool {
-    let plural = form == VerbForm::Third && PLURALS.contains(&verb.word);
-    let taken = sentence.get(at + 1).is_some_and(|next| next.mark == ' ' && among(DETERMINERS, &next.text));
+    let plural = form == VerbForm::Third && among(&LISTS.descriptions.plurals, verb.word);
+    let taken =
+        sentence.get(at + 1).is_some_and(|next| next.mark == ' ' && among(&LISTS.descriptions.determiners, &next.text));
     (!verb.noun && !plural) || taken
 }
 
@@ -255,9 +165,9 @@ fn is_sure(sentence: &[DescriptionWord], at: usize, verb: Verb, form: VerbForm) 
 fn head(sentence: &[DescriptionWord]) -> Option<(usize, SubjectVerb, VerbForm)> {
     for at in 0..sentence.len().min(MAX_OPENING) {
         let word = text(sentence, at);
-        let lets = LETTING.contains(&word)
+        let lets = among(&LISTS.descriptions.letting, word)
             && (word.ends_with('s') || ["you", "user", "users", "agents", "to"].contains(&text(sentence, at + 1)));
-        if lets || among(FILLERS, word) {
+        if lets || among(&LISTS.descriptions.fillers, word) {
             continue;
         }
         let (verb, form) = verb_at(sentence, at).filter(|(_, form)| *form != VerbForm::Past)?;
@@ -272,16 +182,19 @@ fn beside(sentence: &[DescriptionWord], from: usize, form: VerbForm, note: &mut 
     let mut chain = true;
     for at in from + 1..sentence.len() {
         let word = text(sentence, at);
-        if BETWEEN.contains(&word) {
+        if among(&LISTS.descriptions.between, word) {
             continue;
         }
         let found = verb_at(sentence, at).filter(|(_, own)| *own == form);
         let mut before = at - 1;
-        while before > from && !JOINTS.contains(&text(sentence, before)) && BETWEEN.contains(&text(sentence, before)) {
+        while before > from
+            && !among(&LISTS.descriptions.joints, text(sentence, before))
+            && among(&LISTS.descriptions.between, text(sentence, before))
+        {
             before -= 1;
         }
         let marked = sentence.get(at).is_some_and(|word| matches!(word.mark, ',' | '/' | '&' | '+'));
-        let joined = JOINTS.contains(&text(sentence, before)) || (marked && chain);
+        let joined = among(&LISTS.descriptions.joints, text(sentence, before)) || (marked && chain);
         if let Some((verb, _)) = found
             && joined
             && !negated(sentence, at)
@@ -307,7 +220,8 @@ fn done_by_it(sentence: &[DescriptionWord], note: &mut impl FnMut(Verb)) {
         }
         let mut next = at + 1;
         while !matches!(text(sentence, next), "and" | "either" | "or")
-            && (BETWEEN.contains(&text(sentence, next)) || matches!(text(sentence, next), "be" | "is" | "used"))
+            && (among(&LISTS.descriptions.between, text(sentence, next))
+                || matches!(text(sentence, next), "be" | "is" | "used"))
         {
             next += 1;
         }
@@ -329,13 +243,13 @@ fn done_by_it(sentence: &[DescriptionWord], note: &mut impl FnMut(Verb)) {
 fn note_passives(sentence: &[DescriptionWord], note: &mut impl FnMut(Verb)) {
     for at in 1..sentence.len() {
         let Some((verb, VerbForm::Past)) = inflected(text(sentence, at)) else { continue };
-        let steps = if BETWEEN.contains(&text_before(sentence, at, 1)) { 2 } else { 1 };
+        let steps = if among(&LISTS.descriptions.between, text_before(sentence, at, 1)) { 2 } else { 1 };
         let told = match text_before(sentence, at, steps) {
             "be" => (1..=2).any(|more| text_before(sentence, at, steps + more) == "will"),
             "gets" => true,
             _ => false,
         };
-        if told && SUFFERED.contains(&verb.word) && !negated(sentence, at) {
+        if told && among(&LISTS.descriptions.suffered, verb.word) && !negated(sentence, at) {
             note(verb);
         }
     }
@@ -349,7 +263,7 @@ fn kept_on_disk(sentence: &[DescriptionWord]) -> Option<Verb> {
     let kept = (at + 1..sentence.len()).any(|place| {
         let word = text(sentence, place);
         word == "locally"
-            || (DISKS.contains(&word)
+            || (among(&LISTS.descriptions.disks, word)
                 && (1..=4).any(|step| place > at + step && text_before(sentence, place, step) == "to"))
     });
     kept.then_some(Verb { word: "download", act: Act::Change, noun: false })
@@ -357,11 +271,7 @@ fn kept_on_disk(sentence: &[DescriptionWord]) -> Option<Verb> {
 
 /// Splits a text into sentences of words. An identifier such as `delete_file` is one word, and no verb.
 fn sentences(text: &str) -> Vec<Vec<DescriptionWord>> {
-    let mut end = text.len().min(MAX_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let chars: Vec<char> = text.get(..end).unwrap_or_default().chars().collect();
+    let chars: Vec<char> = text.get(..text.floor_char_boundary(MAX_BYTES)).unwrap_or_default().chars().collect();
     let mut all = Vec::new();
     let mut sentence: Vec<DescriptionWord> = Vec::new();
     let mut word = String::new();

@@ -1,7 +1,7 @@
 //! Functions that only compute or read. In: a name as a statement or an expression calls it. Out: true if the function
 //! is known. An unknown function may do anything: users of a database write their own.
 
-use super::{among, lists::LISTS};
+use super::lists::{LISTS, among};
 
 /// True if a pragma is known to show something, without an argument or (`given`) with one.
 pub(super) fn is_pragma(name: &str, given: bool) -> bool {

@@ -1,7 +1,7 @@
 //! Judges queries of graphs and documents outside SQL: Cypher, SPARQL, AQL. In: a text. Out: a verdict by the words
 //! outside its strings.
 
-use super::{among, functions, statement::StatementVerdict};
+use super::{functions, lists::among, statement::StatementVerdict};
 use umbra_domain::Effect;
 
 /// Most functions of a query that are judged. With more, anything may be there.

@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use super::lists::LISTS;
+use super::lists::{LISTS, among};
 use umbra_domain::Effect;
 
 /// Action of a verb.
@@ -70,118 +70,6 @@ const ACTS: [(Act, &str); 7] = [
     (Act::Destroy, "destroy"),
 ];
 
-/// Two words with a meaning of their own; the second may be one of several.
-const PHRASES: [(&str, &str, Act); 17] = [
-    ("back", "up", Act::Change),
-    ("check", "all box checkbox in item off out task todo", Act::Change),
-    ("clean", "up", Act::Destroy),
-    ("extract", "all archive archives file files tar tarball zip", Act::Change),
-    ("format", "device disk disks drive partition volume", Act::Destroy),
-    ("get", "rid", Act::Destroy),
-    ("look", "up", Act::Read),
-    ("place", "bet bets bid bids order orders trade trades", Act::Destroy),
-    ("power", "down off", Act::Destroy),
-    ("roll", "back", Act::Destroy),
-    ("shut", "down", Act::Destroy),
-    ("sign", "in off out up", Act::Change),
-    ("take", "screenshot snapshot", Act::Read),
-    ("tear", "down", Act::Destroy),
-    ("turn", "off on", Act::Change),
-    ("wait", "for", Act::Read),
-    ("who", "am", Act::Read),
-];
-
-/// Pairs of words that form a noun, whatever verb they hold.
-const COMPOUNDS: [(&str, &str); 10] = [
-    ("access", "control"),
-    ("check", "run suite"),
-    ("code", "review scanning"),
-    ("deploy", "key"),
-    ("feature join merge pull", "request"),
-    ("job test workflow", "run"),
-    ("agent model prompt", "eval"),
-    ("place", "detail"),
-    ("release", "note"),
-    ("status", "check update"),
-];
-
-/// Objects of `resolve` that are looked up. Anything else that is resolved is closed, merged or ended.
-const NAMED: &str = "address addresses dns domain domains handle handles host hostname hostnames hosts id identifier \
-    identifiers ids library libraries name names path paths reference references symbol symbols uri uris url urls";
-
-/// Objects of `verify` that are verified for good: their owner may do more afterwards.
-const PROVEN: &str = "account code domain email identity otp payment phone user webhook";
-
-/// Objects of `convert` that are converted for good: a lead becomes a customer.
-const WON: &str = "deal draft lead leads opportunity quote subscriber trial";
-
-/// Objects of `show` that disturb a person.
-const SHOWN: &str = "alert dialog message modal notification popup prompt toast";
-
-/// Objects of `ping` that notify people.
-const HEARERS: &str = "channel everyone group here member members people person role team user users";
-
-/// Words that look like a prefix and a verb, and are none.
-const NO_VERBS: [&str; 9] =
-    ["autocomplete", "design", "devote", "offend", "offset", "prefix", "preset", "remark", "resort"];
-
-/// Prefixes that keep a verb's action: `bulk_delete`, `redeploy`.
-const AGAIN: [&str; 7] = ["re", "bulk", "batch", "multi", "auto", "mass", "pre"];
-/// Prefixes that reverse a verb's action: `unassign`, `disconnect`.
-const AGAINST: [&str; 4] = ["un", "dis", "de", "off"];
-/// Objects that follow a verb in a name without borders between its words: `deletefile`.
-const OBJECTS: [&str; 33] = [
-    "all",
-    "branch",
-    "collection",
-    "comment",
-    "data",
-    "directory",
-    "discussion",
-    "document",
-    "email",
-    "entities",
-    "entity",
-    "event",
-    "file",
-    "folder",
-    "issue",
-    "item",
-    "message",
-    "node",
-    "object",
-    "observation",
-    "order",
-    "page",
-    "post",
-    "product",
-    "project",
-    "record",
-    "relation",
-    "repo",
-    "repository",
-    "row",
-    "table",
-    "task",
-    "user",
-];
-
-/// Past participles that do not end in `ed`.
-const PARTICIPLES: [(&str, &str); 12] = [
-    ("sent", "send"),
-    ("written", "write"),
-    ("overwritten", "overwrite"),
-    ("rewritten", "rewrite"),
-    ("made", "make"),
-    ("paid", "pay"),
-    ("sold", "sell"),
-    ("bought", "buy"),
-    ("withdrawn", "withdraw"),
-    ("begun", "begin"),
-    ("reset", "reset"),
-    ("put", "put"),
-];
-
 type Lexicon = HashMap<&'static str, Verb>;
 
 static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
@@ -201,13 +89,13 @@ pub(super) fn verb(word: &str) -> Option<Verb> {
     if let Some(verb) = LEXICON.get(word) {
         return Some(*verb);
     }
-    if NO_VERBS.contains(&word) {
+    if among(&LISTS.forms.no_verbs, word) {
         return None;
     }
-    let below = |prefix: &&str| word.strip_prefix(*prefix).and_then(|rest| LEXICON.get(rest)).copied();
-    let again = AGAIN.iter().find_map(below).filter(|verb| !verb.noun || verb.act != Act::Read);
+    let below = |prefix| word.strip_prefix(prefix).and_then(|rest| LEXICON.get(rest)).copied();
+    let again = LISTS.forms.again.split_whitespace().find_map(below).filter(|verb| !verb.noun || verb.act != Act::Read);
     let undone = || {
-        let verb = AGAINST.iter().find_map(below)?;
+        let verb = LISTS.forms.against.split_whitespace().find_map(below)?;
         // Reversing a removal is a change; reversing a read makes no word.
         matches!(verb.act, Act::Change | Act::Run | Act::Destroy).then_some(Verb { act: Act::Change, ..verb })
     };
@@ -216,40 +104,34 @@ pub(super) fn verb(word: &str) -> Option<Verb> {
 
 /// The verb of a name without borders between its words, such as `deletefile`.
 fn run_together(word: &str) -> Option<Verb> {
-    OBJECTS.iter().find_map(|object| {
+    LISTS.forms.objects.split_whitespace().find_map(|object| {
         let start =
-            word.strip_suffix('s').unwrap_or(word).strip_suffix(*object).or_else(|| word.strip_suffix(*object))?;
+            word.strip_suffix('s').unwrap_or(word).strip_suffix(object).or_else(|| word.strip_suffix(object))?;
         LEXICON.get(start).copied()
     })
 }
 
 /// Verb that two neighbouring words form together.
 pub(super) fn phrase(first: &str, second: &str) -> Option<Verb> {
-    let (word, _, act) =
-        PHRASES.into_iter().find(|(one, others, _)| *one == first && others.split(' ').any(|two| two == second))?;
-    Some(Verb { word, act, noun: false })
+    ACTS.into_iter().find_map(|(act, name)| {
+        let (word, seconds) = LISTS.phrases.get(name)?.get_key_value(first)?;
+        among(seconds, second).then_some(Verb { word, act, noun: false })
+    })
 }
 
 /// True if two neighbouring words form a noun.
 pub(super) fn compound(first: &str, second: &str) -> bool {
     let second = second.strip_suffix('s').unwrap_or(second);
-    COMPOUNDS
-        .into_iter()
-        .any(|(ones, twos)| ones.split(' ').any(|one| one == first) && twos.split(' ').any(|two| two == second))
+    LISTS.compounds.get(first).is_some_and(|seconds| among(seconds, second))
 }
 
 /// Adjusts a verb to its objects: resolving a name is a lookup, verifying a domain changes what may be done with it.
 pub(super) fn with_objects<'a>(verb: Verb, mut objects: impl Iterator<Item = &'a str>) -> Verb {
-    let (nouns, act) = match verb.word {
-        "resolve" => (NAMED, Act::Read),
-        "verify" => (PROVEN, Act::Change),
-        "convert" => (WON, Act::Change),
-        "ping" => (HEARERS, Act::Change),
-        "display" | "show" => (SHOWN, Act::Change),
-        _ => return verb,
-    };
-    let about = objects.any(|object| nouns.split_whitespace().any(|noun| noun == object));
-    if about { Verb { act, ..verb } } else { verb }
+    let known = ACTS.into_iter().find_map(|(act, name)| Some((act, LISTS.objects.get(name)?.get(verb.word)?)));
+    match known {
+        Some((act, nouns)) if objects.any(|object| among(nouns, object)) => Verb { act, ..verb },
+        _ => verb,
+    }
 }
 
 /// Verb of a word in a sentence, and its form.
@@ -257,7 +139,7 @@ pub(super) fn inflected(word: &str) -> Option<(Verb, VerbForm)> {
     if let Some(verb) = verb(word) {
         return Some((verb, VerbForm::Base));
     }
-    if let Some((_, base)) = PARTICIPLES.iter().find(|(participle, _)| *participle == word) {
+    if let Some(base) = LISTS.participles.get(word) {
         return verb(base).map(|verb| (verb, VerbForm::Past));
     }
     for (ending, form) in [("s", VerbForm::Third), ("ed", VerbForm::Past), ("ing", VerbForm::Ing)] {

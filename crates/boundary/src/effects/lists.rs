@@ -1,8 +1,47 @@
-//! Word lists of `data/effects.toml`, with blanks between the words.
+//! Word lists of `data/effects.toml`, which explains them, with blanks between the words.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde::Deserialize;
+
+/// Declares sections of the file, each with its word lists.
+macro_rules! sections {
+    ($($section:ident { $($list:ident),* $(,)? })*) => {$(
+        #[derive(Default, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct $section {
+            $(pub $list: String,)*
+        }
+    )*};
+}
+
+sections! {
+    Vocabulary { joints, before, manners, both, nouns, verbs }
+    Verbs { alone, nouns }
+    Statements { reading, acting, whole, pairs, dotted, schemas }
+    Functions { known, families, catalogue, steps, pragmas, pragmas_of }
+    Pipelines { stages, plugins }
+    Commands { found, redis, redis_acts, redis_prose, redis_pairs, shell_programs }
+    Names {
+        languages, interpreters, boilerplate, joints, light, looks, not_in_names, at_the_end, marked, amid, sights,
+        listed, done, hardly, ordered, taken, attributes, made, queued,
+    }
+    Forms { no_verbs, again, against, objects }
+    Descriptions {
+        fillers, letting, between, joints, determiners, not_done, negations, plurals, harmless, suffered, disks,
+    }
+    Schemas { methods, programs, run_always, http, written, paths }
+    Tools { searches, of_files, redis, logs, shells }
+    Requests {
+        schemes, manuals, pages, shown, done, done_with, of_cluster, headers, orders, curl, curl_valued,
+    }
+    ArgumentNames {
+        methods, commands, argv, companions, notes, programs, statements, queries, piped, paired, settled, expressions,
+        patterns, paths, named, addresses, parts, bodies, stages, asked_to_write, asked_to_destroy, asking,
+    }
+    Aws { valued, plain, loading, several }
+    Code { operators, beyond, looking, of_others }
+}
 
 /// All lists.
 #[derive(Default, Deserialize)]
@@ -16,26 +55,23 @@ pub(super) struct Lists {
     pub functions: Functions,
     pub pipelines: Pipelines,
     pub commands: Commands,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Vocabulary {
-    pub joints: String,
-    pub before: String,
-    pub manners: String,
-    pub both: String,
-    pub nouns: String,
-    pub verbs: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Verbs {
-    /// Verbs that are hardly nouns.
-    pub alone: String,
-    /// Verbs that are nouns as well.
-    pub nouns: String,
+    pub names: Names,
+    pub forms: Forms,
+    /// Objects with which a verb means another action, by that action and the verb.
+    pub objects: BTreeMap<String, BTreeMap<String, String>>,
+    /// Second words of phrases, by action and first word.
+    pub phrases: BTreeMap<String, BTreeMap<String, String>>,
+    /// Second words of compounds, by first word.
+    pub compounds: BTreeMap<String, String>,
+    /// Base forms of past participles that do not end in `ed`.
+    pub participles: BTreeMap<String, String>,
+    pub descriptions: Descriptions,
+    pub schemas: Schemas,
+    pub tools: Tools,
+    pub requests: Requests,
+    pub arguments: ArgumentNames,
+    pub aws: Aws,
+    pub code: Code,
 }
 
 #[derive(Default, Deserialize)]
@@ -47,15 +83,6 @@ pub(super) struct Programs {
     /// Letters of the options that only print, by program.
     pub bare: BTreeMap<String, String>,
     pub known: BTreeMap<String, Program>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Statements {
-    pub reading: String,
-    pub acting: String,
-    pub whole: String,
-    pub pairs: String,
 }
 
 /// Options with which a program only prints.
@@ -70,34 +97,14 @@ pub(super) struct Program {
     pub options: String,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Functions {
-    pub known: String,
-    pub families: String,
-    pub catalogue: String,
-    pub steps: String,
-    pub pragmas: String,
-    pub pragmas_of: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Pipelines {
-    pub stages: String,
-    pub plugins: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Commands {
-    pub found: String,
-    pub redis: String,
-}
-
 /// The lists; empty ones, by which nothing is read-only, if the file cannot be parsed, which a test rules out.
 pub(super) static LISTS: LazyLock<Lists> =
     LazyLock::new(|| toml::from_str(include_str!("../../data/effects.toml")).unwrap_or_default());
+
+/// True if a word is in a list.
+pub(super) fn among(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|one| one == word)
+}
 
 #[cfg(test)]
 mod tests {

@@ -25,7 +25,6 @@ mod graphql;
 mod lexicon;
 mod lists;
 mod name;
-mod overrides;
 mod pipe;
 mod programs;
 mod request;
@@ -42,71 +41,11 @@ use serde_json::{Map, Value};
 use self::{
     description::Description,
     lexicon::{Act, Verb},
+    lists::{LISTS, among},
     name::Reading,
     schema::Arguments,
 };
 use umbra_domain::{DeclaredEffect, Effect, EffectSource, ToolAnnotations, ToolName};
-
-pub use overrides::Overrides;
-pub(crate) use overrides::specificity;
-
-/// Languages that can change data as well as query it, and systems that speak them.
-const LANGUAGES: [&str; 24] = [
-    "bigquery",
-    "clickhouse",
-    "cql",
-    "cypher",
-    "database",
-    "databases",
-    "db",
-    "duckdb",
-    "graphql",
-    "gremlin",
-    "mongo",
-    "mongodb",
-    "mysql",
-    "neo4j",
-    "oracle",
-    "postgres",
-    "postgresql",
-    "redis",
-    "redshift",
-    "snowflake",
-    "sparql",
-    "sql",
-    "sqlite",
-    "warehouse",
-];
-/// Words in the names of tools that run programs.
-const INTERPRETERS: [&str; 14] = [
-    "bash",
-    "cmd",
-    "code",
-    "command",
-    "commands",
-    "javascript",
-    "js",
-    "mutation",
-    "powershell",
-    "python",
-    "script",
-    "scripts",
-    "shell",
-    "terminal",
-];
-
-/// Effect by the classifier.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Classified {
-    /// The effect; destructive if nothing is known.
-    pub effect: Effect,
-    /// True if anything was known.
-    pub known: bool,
-    /// Reason, in Umbra's own words.
-    pub why: String,
-    /// True if the tool runs its input: then the effect is that of its arguments, as far as they are understood.
-    pub runs: bool,
-}
 
 /// Effect of a tool, with its source and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,7 +56,8 @@ pub struct EffectOf {
     pub source: EffectSource,
     /// The reason in a sentence, without any text of the tool's own.
     pub why: String,
-    /// True if the tool runs its input, and its effect was not declared.
+    /// True if the tool runs its input, and its effect was not declared: then the effect is that of its arguments, as far
+    /// as they are understood.
     pub runs: bool,
 }
 
@@ -142,7 +82,7 @@ pub fn effect_of(
     contract: Option<Effect>,
     operator: Option<Effect>,
     word: CallDeclarations,
-    classify: impl FnOnce() -> Classified,
+    classify: impl FnOnce() -> EffectOf,
 ) -> EffectOf {
     let CallDeclarations { declared, annotations, trusted: trusted_server, pack } = word;
     let said = |effect, source, why| EffectOf { effect, source, why, runs: false };
@@ -167,10 +107,7 @@ pub fn effect_of(
             Some((effect, hint)) if effect > classified.effect => {
                 said(effect, source, format!("its server declares {hint}, although {}", classified.why))
             }
-            _ => {
-                let source = if classified.known { EffectSource::Classifier } else { EffectSource::Unknown };
-                EffectOf { runs: classified.runs, ..said(classified.effect, source, classified.why) }
-            }
+            _ => classified,
         }
     };
     match declared {
@@ -232,11 +169,12 @@ fn warned(annotations: ToolAnnotations) -> Option<(Effect, &'static str)> {
 
 /// Classifies a tool by name, description and arguments. A server that is not trusted can only raise the effect of the
 /// name.
-pub fn classify(tool: &ToolName, description: &str, input_schema: &Value, trusted_server: bool) -> Classified {
-    let name = name::read(tool);
-    if name.foreign {
+pub fn classify(tool: &ToolName, description: &str, input_schema: &Value, trusted_server: bool) -> EffectOf {
+    // Letters outside ASCII can imitate a known word.
+    if !tool.name.is_ascii() {
         return unknown("its name is not in plain letters");
     }
+    let name = name::read(tool);
     let text = Description::of(description);
     let arguments = Arguments::of(input_schema);
     let program = by_program(tool, name, &text, &arguments, trusted_server);
@@ -251,17 +189,20 @@ pub fn classify(tool: &ToolName, description: &str, input_schema: &Value, truste
     raised(found, harmless, &text, &arguments)
 }
 
-fn unknown(why: &str) -> Classified {
+fn unknown(why: &str) -> EffectOf {
     let why = format!("its effect is unknown: {why}");
-    Classified { effect: Effect::Destructive, known: false, why, runs: false }
+    EffectOf { effect: Effect::Destructive, source: EffectSource::Unknown, why, runs: false }
+}
+
+fn known(effect: Effect, why: impl Into<String>) -> EffectOf {
+    EffectOf { effect, source: EffectSource::Classifier, why: why.into(), runs: false }
 }
 
 /// Effect by the name alone: the most severe that it can mean, and a read only if no word speaks against that.
-fn by_name(name: Reading) -> Classified {
-    let known = |effect, why| Classified { effect, known: true, why, runs: false };
+fn by_name(name: Reading) -> EffectOf {
     match name.verb {
         Some(verb) if name.is_read_only => known(Effect::Read, format!("the name says only `{}`", verb.word)),
-        None if name.is_read_only => known(Effect::Read, "the name says only what the tool shows".to_owned()),
+        None if name.is_read_only => known(Effect::Read, "the name says only what the tool shows"),
         Some(verb) if name.most > Effect::Read => {
             let why = if name.is_firm() { "" } else { ", or may mean it" };
             known(name.most, format!("the name says `{}`{why}", verb.word))
@@ -272,8 +213,7 @@ fn by_name(name: Reading) -> Classified {
 }
 
 /// Effect by name and description of a trusted server; if those say nothing, by the methods that can be asked for.
-fn by_words(name: Reading, text: &Description, arguments: &Arguments) -> Classified {
-    let known = |effect, why| Classified { effect, known: true, why, runs: false };
+fn by_words(name: Reading, text: &Description, arguments: &Arguments) -> EffectOf {
     let opening = text.opening().map(|said| said.verb);
     match (name.verb, opening) {
         (Some(verb), _) if name.is_firm() && name.least > Effect::Read => {
@@ -284,7 +224,7 @@ fn by_words(name: Reading, text: &Description, arguments: &Arguments) -> Classif
             known(effect, format!("the name says `{}`, and the description `{}`", verb.word, said.word))
         }
         (None, Some(said)) => known(said.act.effect(), format!("the description says `{}`", said.word)),
-        (_, None) if text.read_only() => known(name.least, "the description says read-only".to_owned()),
+        (_, None) if text.read_only() => known(name.least, "the description says read-only"),
         (Some(_), None) => by_name(name),
         (None, None) => match arguments.method {
             Some((effect, verb)) if !arguments.odd_method => {
@@ -302,39 +242,39 @@ fn by_program(
     text: &Description,
     arguments: &Arguments,
     trusted_server: bool,
-) -> Option<Classified> {
+) -> Option<EffectOf> {
     let words = name::words(&tool.name);
     if let [program] = words.as_slice()
         && programs::has_commands(program)
     {
-        let why = "it runs the program of its name".to_owned();
-        return Some(Classified { effect: Effect::Destructive, known: true, why, runs: true });
+        return Some(EffectOf { runs: true, ..known(Effect::Destructive, "it runs the program of its name") });
     }
-    let holds = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+    let holds = |list: &str| words.iter().any(|word| among(list, word));
     let verb = name.verb.or_else(|| text.opening().map(|said| said.verb).filter(|_| trusted_server))?;
-    let spoken = holds(&LANGUAGES) || text.mentions(&LANGUAGES);
+    let spoken = holds(&LISTS.names.languages) || text.mentions(&LISTS.names.languages);
+    let interprets = holds(&LISTS.names.interpreters);
     let query = verb.act == Act::Query || words.iter().any(|word| word == "query" || word == "queries");
     let program = match verb.act {
         Act::Query => arguments.program.is_some() || spoken,
-        Act::Run | Act::RunInput => arguments.program.is_some() || holds(&INTERPRETERS) || holds(&LANGUAGES) || query,
+        Act::Run | Act::RunInput => arguments.program.is_some() || interprets || holds(&LISTS.names.languages) || query,
         Act::Read => arguments.is_run,
         Act::Compute | Act::Change | Act::Destroy => false,
     };
     if !program {
         return None;
     }
-    let shell = holds(&INTERPRETERS) || arguments.program.is_some_and(|program| INTERPRETERS.contains(&program));
+    let shell = interprets || arguments.program.is_some_and(|program| among(&LISTS.names.interpreters, program));
     let selects = trusted_server && !shell && text.selects_only();
     let why = if selects { "its input can only select" } else { "it runs its input" };
     let effect = if selects { Effect::Read } else { Effect::Destructive };
-    Some(Classified { effect, known: true, why: why.to_owned(), runs: !selects })
+    Some(EffectOf { runs: !selects, ..known(effect, why) })
 }
 
 /// Raises an effect by what else the description says, and by what the arguments allow.
-fn raised(mut found: Classified, harmless: bool, text: &Description, arguments: &Arguments) -> Classified {
+fn raised(mut found: EffectOf, harmless: bool, text: &Description, arguments: &Arguments) -> EffectOf {
     let mut to = |effect: Effect, why: String| {
         if effect > found.effect {
-            found = Classified { effect, known: true, why, runs: false };
+            found = known(effect, why);
         }
     };
     if let Some(Verb { word, act, .. }) = text.worst_verb().filter(|_| !harmless) {
@@ -350,13 +290,7 @@ fn raised(mut found: Classified, harmless: bool, text: &Description, arguments: 
         to(Effect::Destructive, "an argument is the method of a request".to_owned());
     }
     if found.effect == Effect::Write && text.irrevocable() {
-        let why = "the description says that the action cannot be undone".to_owned();
-        found = Classified { effect: Effect::Destructive, known: true, why, runs: false };
+        found = known(Effect::Destructive, "the description says that the action cannot be undone");
     }
     found
-}
-
-/// True if a word is in a list with blanks between its words.
-fn among(list: &str, word: &str) -> bool {
-    list.split_whitespace().any(|one| one == word)
 }

@@ -7,41 +7,14 @@
 //! A name is read-only (`looks`) only if it has a read verb, and every other word is known to do nothing.
 
 use super::{
-    among,
     lexicon::{Act, Verb, compound, inflected, phrase, verb, with_objects},
+    lists::{LISTS, among},
     vocabulary::{WordKind, word},
 };
 use umbra_domain::{Effect, ToolName};
 
 /// Longest part of a name that is read, in characters.
 const MAX_CHARS: usize = 256;
-/// Words that any tool name may carry.
-const BOILERPLATE: [&str; 7] = ["mcp", "tool", "tools", "api", "v1", "v2", "v3"];
-/// Words that join a second verb to the first.
-const JOINTS: [&str; 5] = ["and", "or", "then", "plus", "n"];
-/// Light verbs, which mean nothing by themselves: the object tells what is run or performed.
-const LIGHT: [&str; 5] = ["conduct", "execute", "make", "perform", "run"];
-/// Objects with which a light verb is a read.
-const LOOKS: [&str; 18] = [
-    "analysis",
-    "audit",
-    "calculation",
-    "check",
-    "checks",
-    "comparison",
-    "diagnostics",
-    "inspection",
-    "lint",
-    "lookup",
-    "lookups",
-    "query",
-    "queries",
-    "scan",
-    "scanning",
-    "scans",
-    "search",
-    "validation",
-];
 
 /// Possible readings of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +27,6 @@ pub(super) struct Reading {
     pub verb: Option<Verb>,
     /// True if the name has a read verb, and every other word is known to do nothing.
     pub is_read_only: bool,
-    /// True if the name holds letters outside ASCII, which can imitate a known word.
-    pub foreign: bool,
 }
 
 impl Reading {
@@ -72,10 +43,10 @@ pub(super) fn read(tool: &ToolName) -> Reading {
     let own = words.strip_prefix(server.as_slice()).filter(|own| !own.is_empty()).unwrap_or(&words);
     // `place_details_tool`
     let own = own.strip_suffix(&["tool".to_owned()]).filter(|rest| !rest.is_empty()).unwrap_or(own);
-    let start = own.iter().take_while(|word| BOILERPLATE.contains(&word.as_str())).count();
+    let start = own.iter().take_while(|word| among(&LISTS.names.boilerplate, word)).count();
     let reading = of_words(own.get(start..).unwrap_or_default());
     let looks = reading.is_read_only || (own.len() < words.len() && looks(&words));
-    Reading { is_read_only: looks, foreign: !tool.name.is_ascii(), ..reading }
+    Reading { is_read_only: looks, ..reading }
 }
 
 /// Reads the words of a name, in order.
@@ -83,13 +54,7 @@ pub(super) fn of_words(words: &[String]) -> Reading {
     let found = verbs(words);
     let Some((first, head)) = found.first().copied() else {
         let looks = looks(words);
-        return Reading {
-            least: Effect::Read,
-            most: Effect::Destructive,
-            verb: None,
-            is_read_only: looks,
-            foreign: false,
-        };
+        return Reading { least: Effect::Read, most: Effect::Destructive, verb: None, is_read_only: looks };
     };
     let is_look = matches!(head.act, Act::Read | Act::Compute | Act::Query);
     // `list` is a verb at the beginning of a name, and a noun at its end: `todo_list`.
@@ -100,15 +65,14 @@ pub(super) fn of_words(words: &[String]) -> Reading {
         most: if !is_verb && is_look { Effect::Destructive } else { own },
         verb: Some(head),
         is_read_only: looks(words),
-        foreign: false,
     };
-    if LIGHT.contains(&head.word) && words.iter().any(|word| LOOKS.contains(&word.as_str())) {
+    if among(&LISTS.names.light, head.word) && words.iter().any(|word| among(&LISTS.names.looks, word)) {
         reading.least = Effect::Read;
     }
     for (at, other) in found.iter().skip(1).copied() {
         let effect = other.act.effect();
         let joined =
-            at.checked_sub(1).and_then(|before| words.get(before)).is_some_and(|word| JOINTS.contains(&word.as_str()));
+            at.checked_sub(1).and_then(|before| words.get(before)).is_some_and(|word| among(&LISTS.names.joints, word));
         if joined && !other.noun {
             reading.least = reading.least.max(effect);
         } else if !is_verb && !other.noun {
@@ -143,75 +107,11 @@ fn verbs(words: &[String]) -> Vec<(usize, Verb)> {
     found
 }
 
-/// Verbs that read in a sentence, and may change something in a name: `return_item`, `answer_call`, `poll_queue`.
-const NOT_IN_NAMES: [&str; 7] = ["answer", "enrich", "evaluate", "obtain", "poll", "return", "sleep"];
-/// Verbs that end a name as its verb, and are hardly ever nouns there.
-const AT_THE_END: [&str; 12] = [
-    "browse", "describe", "fetch", "find", "get", "inspect", "lookup", "read", "reader", "retrieve", "search", "viewer",
-];
-/// Words before a final `read` that mark something as read.
-const MARKED: [&str; 8] = ["flag", "keep", "label", "leave", "set", "switch", "tag", "turn"];
-/// Verbs that stand between a thing and its parts, though they are nouns as well: `slack_list_channels`.
-const AMID: [&str; 4] = ["list", "query", "search", "view"];
-/// Final words by which a tool shows something of a thing: `git_status`.
-const SIGHTS: [&str; 18] = [
-    "count",
-    "detail",
-    "details",
-    "diff",
-    "health",
-    "history",
-    "indexes",
-    "info",
-    "information",
-    "insights",
-    "metadata",
-    "schema",
-    "size",
-    "stats",
-    "statistics",
-    "status",
-    "summary",
-    "usage",
-];
-/// Words before `list` that make it a noun: `todo_list`; but `monitor_list` lists monitors.
-const LISTED: &str = "access allow black block blocked check contact deny distribution grocery mailing packing play price reading shopping task \
-    todo wait waiting watch white wish";
-
-/// Final words that act on the rest of the name, though they are nouns as well: `search_flight_book`.
-const DONE: [&str; 50] = [
-    "back", "ban", "block", "book", "burn", "clean", "clear", "close", "compress", "confirm", "consume", "cut",
-    "deploy", "dequeue", "drain", "email", "empty", "fix", "flush", "follow", "forward", "handle", "hold", "invite",
-    "join", "leave", "like", "lock", "merge", "open", "optimize", "pause", "pop", "press", "process", "publish",
-    "push", "redirect", "rewrite", "sell", "share", "sign", "spend", "start", "stop", "swap", "switch", "tap", "vote",
-    "wire",
-];
-
-/// Words that act on what stands before or behind them, and are hardly ever nouns: `list_pop`, `get_flush_cache`.
-const HARDLY: &str =
-    "burn clear consume cut dequeue drain empty expire flush follow login logout pop reboot spend tear";
-/// Words that are the real order if they follow a read verb: `get_lock`.
-const ORDERED: &str = "back checkin clean close compress confirm join leave lock open optimize pause press publish push rewrite sell sign start \
-    stop switch swap tap unlock";
-/// Transactions behind a read verb, which are orders unless an attribute follows: `get_refund_payment`, not
-/// `get_refund_status`.
-const TAKEN: &str = "charge purchase refund stake trade transfer";
-/// Attributes of a thing: behind a verb they make the name a noun, `delete_reason`.
-const ATTRIBUTES: &str = "ability address allowed amount at by category class code codes color cost count counter data date dates datetime day days \
-    description detail details enabled fee flag format history hour hours id ids index info interval kind label level \
-    limit method mode month name no note number on option options order path payload percent \
-    period permission policies policy position price privilege rate ratio reason result rule rules score size source state \
-    statistics stats status summary threshold time timeout times timestamp title total ts type types url user value version \
-    window year";
-/// Things that are made when a new one is fetched, and things that are taken from a queue as the next one.
-const MADE: &str = "certificate code credential credentials key keys nonce password secret session token tokens";
-const QUEUED: &str = "batch command delivery item job jobs message order task tasks work";
-
 /// True if an identifier is an order: `purge`, `delete_all`; not `delete_reason`.
 pub(super) fn acts(identifier: &str) -> bool {
     let words = words(identifier);
     let firm = |word: &String| verb(word).is_some_and(|verb| !verb.noun && verb.act.effect() > Effect::Read);
-    let known = words.len() > 1 && words.last().is_some_and(|last| among(ATTRIBUTES, last));
+    let known = words.len() > 1 && words.last().is_some_and(|last| among(&LISTS.names.attributes, last));
     words.first().is_some_and(firm) && !known
 }
 
@@ -220,22 +120,24 @@ fn hides_order(words: &[String], place: usize, at: usize) -> bool {
     let text = |at: usize| words.get(at).map_or("", String::as_str);
     let (own, next, last) = (text(place), text(place + 1), place + 1 == words.len());
     let of_many = own == "empty" && is_plural(next);
-    let known = !last && among(ATTRIBUTES, next);
+    let known = !last && among(&LISTS.names.attributes, next);
     if place < at {
         // The first word of a name that ends with its read verb.
-        return place == 0 && (among(HARDLY, own) || among(ORDERED, own)) && !known;
+        return place == 0 && (among(&LISTS.names.hardly, own) || among(&LISTS.names.ordered, own)) && !known;
     }
-    let hardly = among(HARDLY, own) && !known && !of_many;
-    let ordered = among(ORDERED, own)
+    let hardly = among(&LISTS.names.hardly, own) && !known && !of_many;
+    let ordered = among(&LISTS.names.ordered, own)
         && (last && place == at + 1 || !last && ["lock", "start", "stop"].contains(&own) && !known && !is_plural(next));
-    let taken = among(TAKEN, own) && !last && !known && !is_plural(next) && place == at + 1;
+    let taken = among(&LISTS.names.taken, own) && !last && !known && !is_plural(next) && place == at + 1;
     hardly || ordered || taken
 }
 
 /// True if reading the thing makes it, or takes it away: `get_new_token`, `get_next_job`.
 fn takes(words: &[String]) -> bool {
     words.windows(2).any(|pair| match pair {
-        [first, second] => first == "new" && among(MADE, second) || first == "next" && among(QUEUED, second),
+        [first, second] => {
+            first == "new" && among(&LISTS.names.made, second) || first == "next" && among(&LISTS.names.queued, second)
+        }
         _ => false,
     })
 }
@@ -247,7 +149,7 @@ fn looks(words: &[String]) -> bool {
     (0..words.len()).all(|place| {
         let text = words.get(place).map_or("", String::as_str);
         // A word after `and` may be a second verb: it is harmless only if it cannot be one.
-        joined |= JOINTS.contains(&text) || word(text) == Some(WordKind::Joint);
+        joined |= among(&LISTS.names.joints, text) || word(text) == Some(WordKind::Joint);
         place == at || does_nothing(words, place, at, joined)
     })
 }
@@ -259,7 +161,7 @@ fn look(words: &[String]) -> Option<usize> {
         let found = phrase(text(at), text(at + 1)).or_else(|| verb(text(at)))?;
         let found = with_objects(found, words.iter().map(String::as_str));
         let looks = matches!(found.act, Act::Read | Act::Compute | Act::Query);
-        (looks && !NOT_IN_NAMES.contains(&found.word)).then_some(found)
+        (looks && !among(&LISTS.names.not_in_names, found.word)).then_some(found)
     };
     if is_look(0).is_some() {
         return Some(0);
@@ -268,19 +170,20 @@ fn look(words: &[String]) -> Option<usize> {
     let opens = verb(text(0)).filter(|_| !compound(text(0), text(1)));
     let listed =
         is_plural(text(last)) || matches!(word(text(last)), Some(WordKind::Noun | WordKind::Both | WordKind::Manner));
-    let amid = |at: usize| is_look(at).is_some_and(|verb| !verb.noun || (AMID.contains(&verb.word) && listed));
+    let amid =
+        |at: usize| is_look(at).is_some_and(|verb| !verb.noun || (among(&LISTS.names.amid, verb.word) && listed));
     if let Some(at) = (1..last).find(|at| opens.is_none() && amid(*at)) {
         return Some(at);
     }
     let ends = match text(last) {
-        "read" => !MARKED.contains(&text(last - 1)),
-        "list" => !among(LISTED, text(last - 1)),
+        "read" => !among(&LISTS.names.marked, text(last - 1)),
+        "list" => !among(&LISTS.names.listed, text(last - 1)),
         "view" => is_plural(text(last - 1)),
-        other => AT_THE_END.contains(&other) || SIGHTS.contains(&other),
+        other => among(&LISTS.names.at_the_end, other) || among(&LISTS.names.sights, other),
     };
     // A name that opens with a verb is an order, unless it ends with a read verb that is hardly ever a noun:
     // `order_get`.
-    let ordered = opens.is_some_and(|verb| !verb.noun || !AT_THE_END.contains(&text(last)));
+    let ordered = opens.is_some_and(|verb| !verb.noun || !among(&LISTS.names.at_the_end, text(last)));
     (ends && !ordered).then_some(last)
 }
 
@@ -306,14 +209,14 @@ fn does_nothing(words: &[String], place: usize, at: usize, joined: bool) -> bool
     }
     if let Some(verb) = verb(own) {
         return match verb.act {
-            Act::Compute | Act::Read | Act::Query => !NOT_IN_NAMES.contains(&verb.word),
+            Act::Compute | Act::Read | Act::Query => !among(&LISTS.names.not_in_names, verb.word),
             // A word after the verb, or before a final one, is a noun if it can be one.
             _ => {
                 verb.noun
                     && !joined
                     && !hides_order(words, place, at)
                     && phrase(own, next).is_none()
-                    && !(last && place > at + 1 && DONE.contains(&verb.word))
+                    && !(last && place > at + 1 && among(&LISTS.names.done, verb.word))
             }
         };
     }
@@ -361,10 +264,10 @@ fn hides_no_verb(text: &str) -> bool {
 
 /// Adjusts a light verb to its object: `run a scan` is a read.
 pub(super) fn light<'a>(verb: Verb, following: impl Iterator<Item = &'a str>) -> Verb {
-    if !LIGHT.contains(&verb.word) {
+    if !among(&LISTS.names.light, verb.word) {
         return verb;
     }
-    match following.take(4).find(|word| LOOKS.contains(word)) {
+    match following.take(4).find(|word| among(&LISTS.names.looks, word)) {
         Some("query" | "queries") => Verb { act: Act::Query, ..verb },
         Some(_) => Verb { act: Act::Read, ..verb },
         None => verb,

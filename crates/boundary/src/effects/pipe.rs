@@ -2,7 +2,11 @@
 //! such a pipeline, and whether each of its stages is known to be read-only. An unknown stage may delete, send, store,
 //! or run a program.
 
-use super::{among, functions::is_known, lexicon::verb, lists::LISTS};
+use super::{
+    functions::is_known,
+    lexicon::verb,
+    lists::{LISTS, among},
+};
 use umbra_domain::Effect;
 
 /// Most stages that are judged.

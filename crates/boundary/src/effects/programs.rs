@@ -1,10 +1,7 @@
 //! Programs that only print, with the options that keep it so. In: a program and its arguments. Out: true if the
 //! program and all of its options are known. An unknown option may load a configuration, run a program, or write.
 
-use super::{
-    among,
-    lists::{LISTS, Program},
-};
+use super::lists::{LISTS, Program, among};
 
 /// Subcommands that print only without a further word, except for the one word in the third place.
 const ALONE: [(&str, &str, &str); 3] =

@@ -1,41 +1,14 @@
 //! Judges requests by their address and headers. In: texts. Out: what they ask for beyond a read, and the parameters of
 //! an address, which are scanned elsewhere. An address with an unknown scheme is not read-only.
 
-use super::{lexicon::verb, name::words};
-use umbra_domain::Effect;
+use percent_encoding::percent_decode_str;
 
-/// Schemes of addresses that are only fetched, if nothing is sent along.
-const SCHEMES: &str = "http https file ftp ftps sftp s3 gs az abfs abfss hdfs postgres postgresql mysql mariadb mongodb mongodb+srv redis rediss sqlite git \
-    ssh ui resource";
-/// First labels of hosts whose pages describe what their addresses name.
-const MANUALS: [&str; 8] = ["docs", "doc", "developer", "developers", "learn", "manual", "wiki", "help"];
-/// Endings of pages: their addresses name a subject, and no action.
-const PAGES: [&str; 20] = [
-    "html", "htm", "md", "txt", "pdf", "rs", "py", "go", "c", "h", "java", "rst", "adoc", "js", "ts", "css", "png",
-    "jpg", "svg", "csv",
-];
-/// Parts of a path after `_` by which search engines, and others, show things.
-const SHOWN: &str = "aliases alias all all_docs alldocs analyze api apis async_search cat changes cluster count design doc docs eql explain field_caps \
-    framework health ilm index_template info ingest layouts license list mapping mappings mget msearch next nodes nuxt pages \
-    pending_tasks recovery render resolve search segments settings source sql stats state static tasks template \
-    termvectors validate view vti_bin";
-/// Parts of a path that are done when they are requested, though they are nouns as well: `/reboot`, `/cart/checkout`,
-/// `/set?a=1`.
-const DONE: &str = "checkout confirm flush reboot reroute transfer";
-const DONE_WITH: &str = "ban block confirm deploy follow handle hold join leave like lock mute park pause pin push redirect resume set star \
-    start stop switch trigger unfollow vote";
-/// Parts of a path behind a search engine's `_cluster` that show something.
-const OF_CLUSTER: [&str; 6] = ["allocation", "health", "pending_tasks", "settings", "state", "stats"];
-/// Words of headers about the sender, or about the form of the answer.
-const HEADERS: &str = "accept agent api auth authorization baggage cache charset content cookie correlation date dnt encoding etag for \
-    forwarded host id if ip key language locale match modified organization origin pragma prefer range referer referrer \
-    region requested sec since site tenant timezone token trace traceparent tracestate type version via with workspace";
-/// Words of headers that name an action.
-const ORDERS: [&str; 8] = ["action", "command", "method", "operation", "override", "soapaction", "target", "verb"];
-/// Options of curl that fetch, and options among them that take a value.
-const CURL: &str = "-s -S -f -L -k -i -I -v -g -4 -6 -N -G --silent --show-error --fail --location --insecure --include --head --verbose --compressed \
-    --globoff --get --no-progress-meter --http1.1 --http2 -sS -sSL -fsSL -sL -fsS -sI -sf -sk -LI -sLI -IL";
-const CURL_VALUED: &str = "-H --header -A --user-agent -m --max-time --connect-timeout --retry -u --user -e --referer -r --range --url -X --request";
+use super::{
+    lexicon::verb,
+    lists::{LISTS, among},
+    name::words,
+};
+use umbra_domain::Effect;
 
 /// Parts of an address.
 pub(super) struct Address<'a> {
@@ -86,14 +59,14 @@ pub(super) fn pairs(form: &str) -> Vec<(String, String)> {
 /// True if addresses of this scheme are only fetched; a server may have a scheme of its own (`memo://insights`).
 pub(super) fn is_fetched(scheme: &str, own: &[String]) -> bool {
     let scheme = scheme.to_ascii_lowercase();
-    SCHEMES.split(' ').any(|known| known == scheme) || own.contains(&scheme)
+    among(&LISTS.requests.schemes, &scheme) || own.contains(&scheme)
 }
 
 impl Address<'_> {
     /// Effect and verb that the path asks for beyond a read; `None` if it asks for no more.
     pub fn asks(&self) -> Option<(Effect, &'static str)> {
         let label = self.host.split('.').next().unwrap_or_default().to_ascii_lowercase();
-        let manual = MANUALS.contains(&label.as_str()) && self.parameters.is_empty();
+        let manual = among(&LISTS.requests.manuals, &label) && self.parameters.is_empty();
         let segments: Vec<String> = self.path.split(['/', '\\']).map(decoded).filter(|part| !part.is_empty()).collect();
         if let Some(found) = calls_back(&label, &segments) {
             return Some(found);
@@ -108,7 +81,9 @@ impl Address<'_> {
                 return Some((Effect::Destructive, "do what it names"));
             }
             let page = at + 1 == segments.len()
-                && segment.rsplit_once('.').is_some_and(|(_, end)| PAGES.contains(&end.to_ascii_lowercase().as_str()));
+                && segment
+                    .rsplit_once('.')
+                    .is_some_and(|(_, end)| among(&LISTS.requests.pages, &end.to_ascii_lowercase()));
             if !page && let Some(found) = segment_asks(segment, behind_id, manual) {
                 return Some(found);
             }
@@ -155,9 +130,10 @@ fn calls_back(label: &str, segments: &[String]) -> Option<(Effect, &'static str)
 /// True if a part of a path is done by requesting it.
 fn is_done(segment: &str, before: Option<&String>, next: Option<&String>, given: bool) -> bool {
     let small = segment.to_ascii_lowercase();
-    let among = |list: &str| list.split(' ').any(|one| one == small);
-    let of_cluster = before.is_some_and(|before| before == "_cluster") && !OF_CLUSTER.contains(&small.as_str());
-    of_cluster || mixes_alphabets(segment) || next.is_none() && among(DONE) || given && among(DONE_WITH)
+    let lists = &LISTS.requests;
+    let is = |list: &str| among(list, &small);
+    let of_cluster = before.is_some_and(|before| before == "_cluster") && !is(&lists.of_cluster);
+    of_cluster || mixes_alphabets(segment) || next.is_none() && is(&lists.done) || given && is(&lists.done_with)
 }
 
 /// True if a word mixes Latin letters with letters of other alphabets that look like them.
@@ -179,7 +155,7 @@ fn is_id(segment: &str) -> bool {
 /// `close` behind an id.
 fn segment_asks(segment: &str, behind_id: bool, manual: bool) -> Option<(Effect, &'static str)> {
     if let Some(engine) = segment.strip_prefix('_') {
-        let shown = SHOWN.split(' ').any(|known| engine.eq_ignore_ascii_case(known));
+        let shown = among(&LISTS.requests.shown, &engine.to_ascii_lowercase());
         let plain = engine.is_empty() || engine.contains('.') || engine.starts_with('_');
         return (!shown && !plain).then_some((Effect::Destructive, "use an endpoint that is not known to only read"));
     }
@@ -203,41 +179,29 @@ fn segment_asks(segment: &str, behind_id: bool, manual: bool) -> Option<(Effect,
 
 /// Decodes `%41` and the like, twice: servers behind servers do so.
 pub(super) fn decoded(text: &str) -> String {
-    let once = |text: &str| {
-        let bytes = text.as_bytes();
-        let mut read = Vec::with_capacity(bytes.len());
-        let mut at = 0;
-        while let Some(byte) = bytes.get(at) {
-            let digits = text.get(at + 1..at + 3).filter(|_| *byte == b'%');
-            let stands_for = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-            read.push(stands_for.unwrap_or(*byte));
-            at += if stands_for.is_some() { 3 } else { 1 };
-        }
-        String::from_utf8_lossy(&read).into_owned()
-    };
-    if text.contains('%') { once(&once(text)) } else { text.to_owned() }
+    let once = percent_decode_str(text).decode_utf8_lossy();
+    percent_decode_str(&once).decode_utf8_lossy().into_owned()
 }
 
 /// True if a header tells only about the sender, or the form of the answer. Values of other headers are scanned.
 pub(super) fn header_is_plain(name: &str) -> bool {
     let words = words(name);
-    words.iter().any(|word| HEADERS.split(' ').any(|known| known == word))
-        && !words.iter().any(|word| ORDERS.contains(&word.as_str()))
+    words.iter().any(|word| among(&LISTS.requests.headers, word))
+        && !words.iter().any(|word| among(&LISTS.requests.orders, word))
 }
 
 /// True if a call of curl only fetches and prints.
 pub(super) fn is_read_only_curl(arguments: &[String]) -> bool {
-    let known = |list: &str, word: &str| list.split(' ').any(|one| one == word);
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         let (option, value) = match word.as_str() {
-            option if known(CURL_VALUED, option) => (option, words.next().map_or("", String::as_str)),
+            option if among(&LISTS.requests.curl_valued, option) => (option, words.next().map_or("", String::as_str)),
             joined if joined.starts_with("-X") => ("-X", joined.get(2..).unwrap_or_default()),
             "-o" | "--output" => match words.next().map(String::as_str) {
                 Some("/dev/null" | "-") => continue,
                 _ => return false,
             },
-            option if known(CURL, option) => continue,
+            option if among(&LISTS.requests.curl, option) => continue,
             option if option.starts_with('-') => return false,
             url => ("--url", url),
         };

@@ -4,10 +4,11 @@
 //! One tool may stand for several: an argument `method` or `action` names the action. The tool has the most severe
 //! effect that can be asked for, since the call is not known yet.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     lexicon::{Verb, verb},
+    lists::{LISTS, among},
     name::{of_words, words},
 };
 use umbra_domain::Effect;
@@ -18,37 +19,6 @@ const MAX_DEPTH: usize = 12;
 const MAX_PROPERTIES: usize = 2_000;
 /// Most choices of one argument that are read.
 const MAX_CHOICES: usize = 500;
-
-/// Arguments that name the action.
-const METHODS: [&str; 9] = ["action", "command", "method", "mode", "op", "operation", "subcommand", "verb", "mutation"];
-/// Arguments that hold a program in a language that can change things.
-const PROGRAMS: [&str; 18] = [
-    "bash",
-    "cmd",
-    "code",
-    "command",
-    "commands",
-    "cypher",
-    "expression",
-    "javascript",
-    "js",
-    "mutation",
-    "powershell",
-    "program",
-    "python",
-    "script",
-    "shell",
-    "sql",
-    "statement",
-    "statements",
-];
-/// Programs among these that even a tool that reads is hardly given but to run them.
-const RUN_ALWAYS: [&str; 6] = ["bash", "mutation", "powershell", "script", "shell", "sql"];
-/// Words of an argument that is the method of an HTTP request: `http_method`.
-const HTTP: [&str; 2] = ["http", "request"];
-/// First and last words of the name of a path to write to.
-const WRITTEN: [&str; 6] = ["dest", "destination", "download", "out", "output", "save"];
-const PATHS: [&str; 6] = ["as", "dir", "directory", "file", "folder", "path"];
 
 /// Effects that a tool's arguments allow.
 #[derive(Debug, Default)]
@@ -85,18 +55,15 @@ impl Arguments {
             self.look(name, property);
             self.walk(property, depth + 1, left);
         }
-        for key in ["items", "additionalProperties", "then", "else"] {
-            if let Some(inner) = schema.get(key).filter(|inner| inner.is_object()) {
-                self.walk(inner, depth + 1, left);
-            }
-        }
-        for key in ["anyOf", "oneOf", "allOf", "prefixItems"] {
-            for inner in schema.get(key).and_then(Value::as_array).into_iter().flatten().take(MAX_CHOICES) {
-                self.walk(inner, depth + 1, left);
+        let places = ["items", "additionalProperties", "then", "else", "anyOf", "oneOf", "allOf", "prefixItems"];
+        for inner in places.iter().filter_map(|key| schema.get(*key)) {
+            match inner {
+                Value::Array(all) => all.iter().take(MAX_CHOICES).for_each(|one| self.walk(one, depth + 1, left)),
+                inner => self.walk(inner, depth + 1, left),
             }
         }
         for key in ["$defs", "definitions"] {
-            for inner in schema.get(key).and_then(Value::as_object).into_iter().flatten().map(|(_, inner)| inner) {
+            for inner in schema.get(key).and_then(Value::as_object).into_iter().flat_map(Map::values) {
                 self.walk(inner, depth + 1, left);
             }
         }
@@ -107,22 +74,22 @@ impl Arguments {
         let words = words(name);
         let last = words.last().map_or("", String::as_str);
         let about = property.get("description").and_then(Value::as_str).unwrap_or_default();
-        if METHODS.contains(&last) && !about.to_lowercase().contains("filter") {
+        if among(&LISTS.schemas.methods, last) && !about.to_lowercase().contains("filter") {
             self.look_at_method(
                 last == "mode",
                 property,
                 about,
-                words.iter().any(|word| HTTP.contains(&word.as_str())),
+                words.iter().any(|word| among(&LISTS.schemas.http, word)),
             );
         }
         let is_flag = property.get("type").and_then(Value::as_str) == Some("boolean");
         if is_flag {
             self.look_at_flag(&words);
-        } else if let Some(program) = PROGRAMS.into_iter().find(|program| *program == last) {
+        } else if let Some(program) = LISTS.schemas.programs.split_whitespace().find(|program| *program == last) {
             let has_choices = choices(property).next().is_some();
             if !has_choices {
-                self.is_run |= RUN_ALWAYS.contains(&program);
-                self.program = self.program.filter(|known| RUN_ALWAYS.contains(known)).or(Some(program));
+                self.is_run |= among(&LISTS.schemas.run_always, program);
+                self.program = self.program.filter(|known| among(&LISTS.schemas.run_always, known)).or(Some(program));
             }
         }
         if is_written(&words) {
@@ -184,12 +151,12 @@ pub(super) fn flag(words: &[String]) -> Option<Verb> {
 
 /// True if an argument is a path to write to: `output_path`, `save_as`.
 pub(super) fn is_written(words: &[String]) -> bool {
-    words.len() > 1 && names_target(words) && words.last().is_some_and(|end| PATHS.contains(&end.as_str()))
+    words.len() > 1 && names_target(words) && words.last().is_some_and(|end| among(&LISTS.schemas.paths, end))
 }
 
 /// True if an argument's name tells where something is put: `save_to`, `output`.
 pub(super) fn names_target(words: &[String]) -> bool {
-    words.first().is_some_and(|first| WRITTEN.contains(&first.as_str()))
+    words.first().is_some_and(|first| among(&LISTS.schemas.written, first))
 }
 
 /// Values that an argument can be chosen from.

@@ -9,10 +9,9 @@ use umbra_analysis::sql::{self, Act, QualifiedName, Readings, Statement};
 use umbra_domain::Effect;
 
 use super::{
-    among,
     expression::{is_chain, is_read_only_chain},
     functions, graph, graphql,
-    lists::LISTS,
+    lists::{LISTS, among},
     name,
 };
 
@@ -31,12 +30,8 @@ pub(super) enum StatementVerdict {
     Writes(Effect, &'static str),
 }
 
-/// Dot commands that show something.
-const DOTTED: [&str; 7] = ["databases", "help", "indexes", "schema", "show", "tables", "version"];
 /// Most words that are read of a text without a grammar.
 const MOST_WORDS: usize = 2_000;
-/// Schemas that hold the database's own functions.
-const SCHEMAS: [&str; 7] = ["pg_catalog", "safe", "sys", "net", "hash", "information_schema", "db"];
 /// Characters that end a line in some databases only: with them, the end of a comment is ambiguous.
 const LINES: [char; 6] = ['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
@@ -52,7 +47,11 @@ pub(super) fn judge(text: &str) -> StatementVerdict {
         return if is_read_only_chain(text) { StatementVerdict::Reads } else { StatementVerdict::Unknown };
     }
     if let Some(command) = dotted(text) {
-        return if DOTTED.contains(&command) { StatementVerdict::Reads } else { StatementVerdict::Ambiguous };
+        return if among(&LISTS.statements.dotted, command) {
+            StatementVerdict::Reads
+        } else {
+            StatementVerdict::Ambiguous
+        };
     }
     let start = text.trim_start_matches(|c: char| c.is_whitespace() || c == '(' || c == ';');
     let end = start.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(start.len());
@@ -180,7 +179,7 @@ fn judge_side_effects(statement: &Statement) -> StatementVerdict {
     };
     // The owner of a schema writes its functions, whatever their names.
     let unknown = |call: &QualifiedName| {
-        let owned = call.owner().is_some_and(|owner| !SCHEMAS.contains(&owner.to_ascii_lowercase().as_str()));
+        let owned = call.owner().is_some_and(|owner| !among(&LISTS.statements.schemas, &owner.to_ascii_lowercase()));
         owned || !functions::is_known(call.last())
     };
     if statement.calls.iter().any(unknown) || statement.columns.iter().any(by_name) {

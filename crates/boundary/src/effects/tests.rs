@@ -7,7 +7,8 @@ mod set;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{CallDeclarations, Classified, Overrides, classify, effect_of};
+use super::{CallDeclarations, EffectOf, classify, effect_of, known};
+use crate::by_tool::ByTool;
 use umbra_domain::{
     DeclaredEffect,
     Effect::{self, Destructive, Read, Write},
@@ -15,12 +16,12 @@ use umbra_domain::{
 };
 
 /// Classifies a tool of a server that is not trusted.
-fn of(name: &str, description: &str, schema: &Value) -> Classified {
+fn of(name: &str, description: &str, schema: &Value) -> EffectOf {
     classify(&ToolName::of("crm", name), description, schema, false)
 }
 
 /// Classifies a tool of a server that the operator trusts.
-fn trusted(name: &str, description: &str, schema: &Value) -> Classified {
+fn trusted(name: &str, description: &str, schema: &Value) -> EffectOf {
     classify(&ToolName::of("crm", name), description, schema, true)
 }
 
@@ -30,7 +31,7 @@ fn all(cases: &[(&str, &str, Effect)]) {
 
 /// Asserts the effects of tools, and lists the wrong ones.
 #[track_caller]
-fn told(judge: fn(&str, &str, &Value) -> Classified, cases: &[(&str, &str, Effect)]) {
+fn told(judge: fn(&str, &str, &Value) -> EffectOf, cases: &[(&str, &str, Effect)]) {
     let wrong: Vec<String> = cases
         .iter()
         .filter_map(|(name, description, effect)| {
@@ -278,10 +279,10 @@ fn unknown_tools_are_destructive() {
         [("frobnicate", ""), ("x", "Frobnicates the frob"), ("", ""), ("wetter", "Zeigt das Wetter")]
     {
         let said = of(name, description, &Value::Null);
-        assert_eq!((said.effect, said.known), (Destructive, false), "{name}: {}", said.why);
+        assert_eq!((said.effect, said.source), (Destructive, EffectSource::Unknown), "{name}: {}", said.why);
     }
     // A letter of another alphabet in the place of ours.
-    assert!(!of("g\u{435}t_file", "Get a file", &Value::Null).known);
+    assert_eq!(of("g\u{435}t_file", "Get a file", &Value::Null).source, EffectSource::Unknown);
 }
 
 #[test]
@@ -439,7 +440,7 @@ fn reason_repeats_no_text_of_the_tool() {
 fn precedence_is_contract_operator_trusted_server_classifier() {
     let hints = |read_only, destructive| ToolAnnotations { read_only, destructive, ..ToolAnnotations::default() };
     let none = ToolAnnotations::default();
-    let read = || Classified { effect: Read, known: true, why: "the name says `get`".to_owned(), runs: false };
+    let read = || known(Read, "the name says `get`");
     for (contract, operator, annotations, trusted, expected) in [
         (Some(Read), Some(Write), hints(None, Some(true)), true, (Read, EffectSource::Contract)),
         (None, Some(Write), hints(Some(true), None), true, (Write, EffectSource::Override)),
@@ -498,7 +499,7 @@ fn closest_override_pattern_wins_and_names_match_whole() {
     let rules = |list: &[(&str, Effect)]| {
         let list: Vec<_> =
             list.iter().map(|(tool, effect)| EffectOverride { tool: (*tool).to_owned(), effect: *effect }).collect();
-        Overrides::compile(&list)
+        ByTool::compile(list, |one| &one.tool)
     };
     let overrides = rules(&[
         ("crm.*", Write),
@@ -517,7 +518,7 @@ fn closest_override_pattern_wins_and_names_match_whole() {
         (ToolName::of("erp", "ping"), None),
         (ToolName::bare("get_user"), None),
     ] {
-        assert_eq!(overrides.of(&tool.readings()), effect, "{tool}");
+        assert_eq!(overrides.find(&tool.readings()).map(|one| one.effect), effect, "{tool}");
     }
     assert!(rules(&[("crm.[", Read)]).unwrap_err().to_string().contains("crm.["));
 }

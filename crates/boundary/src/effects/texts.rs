@@ -3,14 +3,12 @@
 
 use super::{
     lexicon::verb,
+    lists::{LISTS, among},
     name::words,
     vocabulary::{self, WordKind},
 };
 use umbra_domain::Effect;
 
-/// Programs whose names are no words of a sentence.
-const PROGRAMS: &str = "bash chmod chown cp curl dd kill ln mkdir mkfs mv nc ncat node perl pkill python python3 rm rmdir scp sh shred ssh \
-    sudo tee touch truncate wget xargs zsh";
 /// Signs behind which a shell starts a command.
 const SIGNS: [&str; 7] = [";", "|", "&", "`", "$(", "\n", "\r"];
 /// Most lines, tags or signs that are read.
@@ -36,7 +34,7 @@ fn is_program(text: &str) -> bool {
     let ends = text
         .get(end..)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', ';', '|', '&', '\n', '`', ')', '<', '>']));
-    ends && PROGRAMS.split(' ').any(|one| one == program)
+    ends && among(&LISTS.commands.shell_programs, program)
 }
 
 /// Names and values of lines such as `key: value`; none if there is no such line.
@@ -71,40 +69,26 @@ pub(super) fn form(text: &str) -> Option<&str> {
     (plain && text.split('&').all(named)).then_some(text)
 }
 
-/// Order of a SOAP message or of a call in XML: the first element of its body, or the name of the method.
-pub(super) fn order_of_xml(text: &str) -> Option<&str> {
-    if !text.starts_with('<') {
-        return None;
-    }
-    let mut in_body = false;
-    for tag in text.split('<').skip(1).take(MOST) {
-        let end = tag.find(|c: char| c.is_whitespace() || c == '>' || c == '/').unwrap_or(tag.len());
-        let name = tag.get(..end)?;
-        let local = name.rsplit(':').next().unwrap_or(name);
-        if in_body && !local.is_empty() && !local.starts_with('!') {
-            return Some(local);
-        }
-        in_body |= local == "Body";
-        if local == "methodName" {
-            return tag.split_once('>').map(|(_, called)| called.trim());
-        }
-    }
-    None
-}
-
-/// Names and contents of XML elements and attributes: `<action>delete</action>`, `<do action="delete"/>`.
+/// Names and contents of XML elements and attributes: `<action>delete</action>`, `<do action="delete"/>`. The first
+/// element of a SOAP message's body, and the name of a call's method, count as `method`.
 pub(super) fn elements(text: &str) -> Vec<(&str, &str)> {
     let mut found = Vec::new();
     if !text.starts_with('<') {
         return found;
     }
+    let mut in_body = false;
     for tag in text.split('<').skip(1).take(MOST) {
         let (opening, after) = tag.split_once('>').unwrap_or((tag, ""));
         let end = opening.find(|c: char| c.is_whitespace() || c == '/').unwrap_or(opening.len());
         let (name, attributes) = opening.split_at(end);
         let local = name.rsplit(':').next().unwrap_or(name);
+        if in_body && !local.is_empty() && !local.starts_with('!') {
+            found.push(("method", local));
+            in_body = false;
+        }
+        in_body |= local == "Body";
         if !local.is_empty() && !after.trim().is_empty() {
-            found.push((local, after.trim()));
+            found.push((if local == "methodName" { "method" } else { local }, after.trim()));
         }
         let mut rest = attributes;
         while let Some((name, value)) = rest.split_once('=') {

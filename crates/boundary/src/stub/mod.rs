@@ -13,6 +13,8 @@ pub mod template;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::Display;
+
 use serde_json::{Value, json};
 use thiserror::Error;
 
@@ -78,6 +80,12 @@ pub struct Stub {
     pub is_fallback: bool,
 }
 
+impl Stub {
+    pub(super) fn of(contract: String, result: Value, validated_against: ValidatedAgainst) -> Self {
+        Self { contract, result, validated_against, fault: None, is_fallback: false }
+    }
+}
+
 /// Reason why there is no stub. It repeats nothing that an agent wrote.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum StubError {
@@ -89,74 +97,48 @@ pub enum StubError {
         /// Reason why other sources do not suffice.
         why: String,
     },
-    /// No response applies to the call.
-    #[error(
-        "no response of {contract} applies to this call: end the contract's responses with a response without `when`"
-    )]
-    NoResponse {
-        /// The contract.
-        contract: String,
+    /// The contract, the stub or the run has a fault.
+    #[error("{message}")]
+    Fault {
+        /// Code of the reason.
+        code: &'static str,
+        /// The reason in words.
+        message: String,
     },
-    /// A predicate or a template cannot be evaluated.
-    #[error("{contract}: {place}: {error}")]
-    Expression {
-        /// The contract.
-        contract: String,
-        /// Key that holds the expression.
-        place: String,
-        /// Error of the evaluation.
-        error: RenderError,
-    },
-    /// The stub does not fit the schema.
-    #[error("the stub of {contract} does not fit its schema{}", first(mismatches))]
-    Invalid {
-        /// The contract.
-        contract: String,
-        /// Mismatches with the schema.
-        mismatches: Vec<Mismatch>,
-    },
-    /// The stub is null.
-    #[error("the stub of {contract} is null, and no output_schema allows null")]
-    Null {
-        /// The contract.
-        contract: String,
-    },
-    /// The stub that came with the call is too large.
-    #[error("the call's stub_override has more than {MAX_OVERRIDE_BYTES} bytes")]
-    LargeOverride,
-    /// A key of a record is neither text nor a number.
-    #[error("{contract}: the overlay's key is {found}, not a text or a number")]
-    Key {
-        /// The contract.
-        contract: String,
-        /// Kind of the value.
-        found: &'static str,
-    },
-    /// The run has stored too much.
-    #[error(
-        "the run has stored the most that it may ({MAX_RECORDS} records of {MAX_RECORD_BYTES} bytes): begin another run"
-    )]
-    OverlayFull,
 }
 
 impl StubError {
+    pub(super) fn fault(code: &'static str, message: impl Into<String>) -> Self {
+        Self::Fault { code, message: message.into() }
+    }
+
+    /// A predicate or a template at this key cannot be evaluated.
+    pub(super) fn failed(contract: &str, place: &str, error: impl Display) -> Self {
+        Self::fault("stub_failed", format!("{contract}: {place}: {error}"))
+    }
+
+    /// The stub does not fit the schema.
+    pub(super) fn invalid(contract: &str, mismatches: &[Mismatch]) -> Self {
+        let first = mismatches.first().map(|mismatch| format!(": {}", mismatch.told())).unwrap_or_default();
+        Self::fault("invalid_stub", format!("the stub of {contract} does not fit its schema{first}"))
+    }
+
+    pub(super) fn null(contract: &str) -> Self {
+        Self::fault("invalid_stub", format!("the stub of {contract} is null, and no output_schema allows null"))
+    }
+
+    fn large_override() -> Self {
+        let message = format!("the call's stub_override has more than {MAX_OVERRIDE_BYTES} bytes");
+        Self::fault("invalid_stub", message)
+    }
+
     /// Code of the reason.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoContract { .. } => "no_contract",
-            Self::NoResponse { .. } => "no_response",
-            Self::Expression { .. } | Self::Key { .. } => "stub_failed",
-            Self::Invalid { .. } | Self::Null { .. } | Self::LargeOverride => "invalid_stub",
-            Self::OverlayFull => "overlay_full",
+            Self::Fault { code, .. } => code,
         }
     }
-}
-
-fn first(mismatches: &[Mismatch]) -> String {
-    mismatches.first().map_or_else(String::new, |mismatch| {
-        let place = if mismatch.pointer.is_empty() { "the whole result" } else { &mismatch.pointer };
-        format!(": {place}: {}", mismatch.message)
-    })
 }
 
 /// Answers a call that does not run, and records in the run what it would have written.
@@ -171,9 +153,7 @@ pub fn answer(contracts: &Contracts, call: &StubCall<'_>, state: &mut RunState) 
         return Ok(stub);
     };
     let tool = tool_variable(call.tool);
-    let mut scope = EvaluationScope::new();
-    scope.set("args", call.args);
-    scope.set("tool", &tool);
+    let mut scope = EvaluationScope::of([("args", call.args), ("tool", &tool)]);
     template::add_functions(&mut scope, &mint);
     if let Some(stub) = fault(contract, &scope, state, &mint)? {
         mint.commit(state);
@@ -181,8 +161,8 @@ pub fn answer(contracts: &Contracts, call: &StubCall<'_>, state: &mut RunState) 
     }
     let stub = match respond(contract, &scope)? {
         Some(result) => {
-            let validated_against = validate(contract, call, &result)?;
-            Stub { contract: contract.id().to_owned(), result, validated_against, fault: None, is_fallback: false }
+            let validated_against = validate(Some(contract), contract.id(), call, &result)?;
+            Stub::of(contract.id().to_owned(), result, validated_against)
         }
         None => fallback(Some(contract), call).unwrap_or_else(|| known(Some(contract), call, &mint))?,
     };
@@ -202,20 +182,17 @@ pub fn answer_with(
     state: &mut RunState,
 ) -> Result<Stub, StubError> {
     if encoded_len(&result) > MAX_OVERRIDE_BYTES {
-        return Err(StubError::LargeOverride);
+        return Err(StubError::large_override());
     }
     let contract = contracts.find(call.tool);
     let id = contract.map_or_else(|| format!("{}@override", call.tool), |contract| contract.id().to_owned());
-    let validated_against = match contract {
-        Some(contract) => validate(contract, call, &result)?,
-        None => validate_declared(&id, call, &result)?,
-    };
+    let validated_against = validate(contract.map(AsRef::as_ref), &id, call, &result)?;
     let mint = SharedMint::of(state);
     if let Some(contract) = contract {
         overlay::store_records(contract, call, &result, state, &mint)?;
     }
     mint.commit(state);
-    Ok(Stub { contract: id, result, validated_against, fault: None, is_fallback: false })
+    Ok(Stub::of(id, result, validated_against))
 }
 
 /// Stub from the caller's result for a tool without responses; none if the caller gave none.
@@ -223,24 +200,16 @@ fn fallback(contract: Option<&CompiledContract>, call: &StubCall<'_>) -> Option<
     let result = call.fallback?;
     let id = contract.map_or_else(|| format!("{}@fallback", call.tool), |contract| contract.id().to_owned());
     if encoded_len(result) > MAX_OVERRIDE_BYTES {
-        return Some(Err(StubError::LargeOverride));
+        return Some(Err(StubError::large_override()));
     }
     let validated = match contract {
         // A caller writes null to say that the tool gives nothing.
         _ if result.is_null() && call.output_schema.is_none() && contract.is_none_or(|c| c.output.is_none()) => {
             Ok(ValidatedAgainst::Nothing)
         }
-        Some(contract) => validate(contract, call, result),
-        None => validate_declared(&id, call, result),
+        _ => validate(contract, &id, call, result),
     };
-    let stub = |validated_against| Stub {
-        contract: id,
-        result: result.clone(),
-        validated_against,
-        fault: None,
-        is_fallback: true,
-    };
-    Some(validated.map(stub))
+    Some(validated.map(|validated| Stub { is_fallback: true, ..Stub::of(id, result.clone(), validated) }))
 }
 
 /// Value of the variable `tool` in expressions.
@@ -253,10 +222,8 @@ fn respond(contract: &CompiledContract, scope: &EvaluationScope<'_>) -> Result<O
     if contract.responses.is_empty() {
         return Ok(None);
     }
-    let failed = |index: usize, key: &str, error: RenderError| StubError::Expression {
-        contract: contract.id().to_owned(),
-        place: format!("responses[{index}].{key}"),
-        error,
+    let failed = |index: usize, key: &str, error: RenderError| {
+        StubError::failed(contract.id(), &format!("responses[{index}].{key}"), error)
     };
     for (index, response) in contract.responses.iter().enumerate() {
         let holds = response.when.as_ref().map_or(Ok(true), |when| {
@@ -267,7 +234,8 @@ fn respond(contract: &CompiledContract, scope: &EvaluationScope<'_>) -> Result<O
             return result.map(Some).map_err(|error| failed(index, "result", error));
         }
     }
-    Err(StubError::NoResponse { contract: contract.id().to_owned() })
+    let (id, advice) = (contract.id(), "end the contract's responses with a response without `when`");
+    Err(StubError::fault("no_response", format!("no response of {id} applies to this call: {advice}")))
 }
 
 pub(super) fn eval(source: &str, error: EvalError) -> RenderError {
@@ -288,42 +256,31 @@ fn fault(
         if mint.share() >= fault.rate {
             continue;
         }
-        let result = fault.result.render(scope).map_err(|error| StubError::Expression {
-            contract: contract.id().to_owned(),
-            place: format!("faults[{index}].result"),
-            error,
-        })?;
-        return Ok(Some(Stub {
-            contract: contract.id().to_owned(),
-            result,
-            validated_against: ValidatedAgainst::Nothing,
-            fault: Some(fault.error.clone()),
-            is_fallback: false,
-        }));
+        let failed = |error| StubError::failed(contract.id(), &format!("faults[{index}].result"), error);
+        let result = fault.result.render(scope).map_err(failed)?;
+        let fault = Some(fault.error.clone());
+        return Ok(Some(Stub { fault, ..Stub::of(contract.id().to_owned(), result, ValidatedAgainst::Nothing) }));
     }
     Ok(None)
 }
 
 /// Checks a stub against the contract's schema or, without one, that of the tool's server.
-fn validate(contract: &CompiledContract, call: &StubCall<'_>, result: &Value) -> Result<ValidatedAgainst, StubError> {
-    if contract.output.is_none() {
-        return validate_declared(contract.id(), call, result);
-    }
-    contract
-        .check_result(result)
-        .map(|()| ValidatedAgainst::Contract)
-        .map_err(|mismatches| StubError::Invalid { contract: contract.id().to_owned(), mismatches })
-}
-
-fn validate_declared(id: &str, call: &StubCall<'_>, result: &Value) -> Result<ValidatedAgainst, StubError> {
-    let Some(schema) = call.output_schema else {
-        let null = || StubError::Null { contract: id.to_owned() };
-        return if result.is_null() { Err(null()) } else { Ok(ValidatedAgainst::Nothing) };
+fn validate(
+    contract: Option<&CompiledContract>,
+    id: &str,
+    call: &StubCall<'_>,
+    result: &Value,
+) -> Result<ValidatedAgainst, StubError> {
+    let (checked, against) = match (contract.filter(|contract| contract.output.is_some()), call.output_schema) {
+        (Some(contract), _) => (contract.check_result(result), ValidatedAgainst::Contract),
+        (None, Some(schema)) => {
+            let schema = Schema::compile(schema).map_err(|message| vec![Mismatch::whole(message)]);
+            (schema.and_then(|schema| schema.check(result)), ValidatedAgainst::OutputSchema)
+        }
+        (None, None) if result.is_null() => return Err(StubError::null(id)),
+        (None, None) => (Ok(()), ValidatedAgainst::Nothing),
     };
-    let invalid = |mismatches| StubError::Invalid { contract: id.to_owned(), mismatches };
-    let schema =
-        Schema::compile(schema).map_err(|message| invalid(vec![Mismatch { pointer: String::new(), message }]))?;
-    schema.check(result).map(|()| ValidatedAgainst::OutputSchema).map_err(invalid)
+    checked.map(|()| against).map_err(|mismatches| StubError::invalid(id, &mismatches))
 }
 
 /// Stub of a tool without responses, from recorded results, an example or a schema.
@@ -343,9 +300,7 @@ fn known(contract: Option<&CompiledContract>, call: &StubCall<'_>, mint: &Shared
         None => (declared.as_ref(), ValidatedAgainst::OutputSchema),
     };
     let accepted = |result: &Value| schema.map_or(!result.is_null(), |schema| schema.fits(result));
-    let stub = |origin: &str, result: Value, validated_against| {
-        Ok(Stub { contract: id(origin), result, validated_against, fault: None, is_fallback: false })
-    };
+    let stub = |origin: &str, result: Value, against| Ok(Stub::of(id(origin), result, against));
     match recorded(call, mint) {
         Ok((result, true)) if accepted(&result) => {
             let against = if schema.is_some() { against } else { ValidatedAgainst::RecordedResults };
@@ -386,9 +341,7 @@ fn recorded(call: &StubCall<'_>, mint: &SharedMint) -> Result<(Value, bool), Str
     let (response, schema) = infer::response(call.args, recorded)?;
     let template = Template::compile(&response, &["args", "tool"])?;
     let tool = tool_variable(call.tool);
-    let mut scope = EvaluationScope::new();
-    scope.set("args", call.args);
-    scope.set("tool", &tool);
+    let mut scope = EvaluationScope::of([("args", call.args), ("tool", &tool)]);
     template::add_functions(&mut scope, mint);
     let result = template.render(&scope).map_err(|error| error.to_string())?;
     let fits = Schema::compile(&schema)?.fits(&result);

@@ -27,7 +27,7 @@ const MAX_PREFIX_BYTES: usize = 128;
 pub type Collection = BTreeMap<String, Option<Value>>;
 
 /// State of a run in shadow.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RunState {
     /// Seed of everything that looks random.
     pub seed: String,
@@ -56,16 +56,7 @@ pub struct RunState {
 impl RunState {
     /// State of a run that begins.
     pub fn new(seed: impl Into<String>, started_at: Timestamp) -> Self {
-        Self {
-            seed: seed.into(),
-            started_at,
-            calls: 0,
-            faults: false,
-            counters: BTreeMap::new(),
-            records: BTreeMap::new(),
-            partial: BTreeSet::new(),
-            fresh: BTreeSet::new(),
-        }
+        Self { seed: seed.into(), started_at, ..Self::default() }
     }
 
     /// Passes keys and values stored since the state was read through `clean`: the others were cleaned before, and may
@@ -99,15 +90,14 @@ impl RunState {
         self.partial.contains(&(collection.to_owned(), key.to_owned()))
     }
 
-    /// Stores the changes of a live record.
-    pub(crate) fn record_part(&mut self, collection: &str, key: String, fields: Value) -> Result<(), StubError> {
-        self.record(collection, key.clone(), Some(fields))?;
-        self.partial.insert((collection.to_owned(), key));
-        Ok(())
-    }
-
-    /// Stores a whole record, or its removal.
-    pub(crate) fn record(&mut self, collection: &str, key: String, value: Option<Value>) -> Result<(), StubError> {
+    /// Stores a record, or its removal; `is_part` if the value is only the changes of a live record.
+    pub(crate) fn record(
+        &mut self,
+        collection: &str,
+        key: String,
+        value: Option<Value>,
+        is_part: bool,
+    ) -> Result<(), StubError> {
         let size = |value: &Option<Value>| value.as_ref().map_or(0, encoded_len);
         let (mut count, mut bytes) = (1, key.len() + size(&value));
         for (name, records) in &self.records {
@@ -119,10 +109,19 @@ impl RunState {
             }
         }
         if count > MAX_RECORDS || bytes > MAX_RECORD_BYTES {
-            return Err(StubError::OverlayFull);
+            return Err(StubError::fault(
+                "overlay_full",
+                format!(
+                    "the run has stored the most that it may ({MAX_RECORDS} records of {MAX_RECORD_BYTES} bytes): \
+                     begin another run"
+                ),
+            ));
         }
         let place = (collection.to_owned(), key.clone());
         self.partial.remove(&place);
+        if is_part {
+            self.partial.insert(place.clone());
+        }
         self.fresh.insert(place);
         self.records.entry(collection.to_owned()).or_default().insert(key, value);
         Ok(())

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use super::state::SharedMint;
+use super::{eval, state::SharedMint};
 use umbra_domain::json::encoded_len;
 use umbra_policy::{EvalError, EvaluationScope, Expression};
 
@@ -271,9 +271,7 @@ fn reads(part: &TemplatePart, variable: &str) -> bool {
 }
 
 fn evaluate(expression: &Expression, scope: &EvaluationScope<'_>) -> Result<Value, RenderError> {
-    expression
-        .value(scope)
-        .map_err(|error| RenderError::Eval { expression: expression.source().chars().take(60).collect(), error })
+    expression.value(scope).map_err(|error| eval(expression.source(), error))
 }
 
 fn render(part: &TemplatePart, scope: &EvaluationScope<'_>, left: &mut usize) -> Result<Value, RenderError> {

@@ -169,12 +169,9 @@ impl<'e, 'v> CostEstimate<'e, 'v> {
                 })
             }
             (operators::ADD, [left, right]) => {
-                let (left, right) = (self.bound_of(*left)?, self.bound_of(*right)?);
-                Self::checked_size(ValueBound {
-                    bytes: left.bytes + right.bytes,
-                    items: left.items + right.items,
-                    item: left.item.max(right.item),
-                })
+                let mut both = self.bound_of(*left)?;
+                grow(&mut both, self.bound_of(*right)?);
+                Self::checked_size(both)
             }
             (operators::INDEX, [operand, _]) => {
                 let at = call.args.get(1).map(|index| &index.expr);
@@ -240,9 +237,8 @@ impl<'e, 'v> CostEstimate<'e, 'v> {
                 let step = self.step(inner, Size::Upto(item))?;
                 let spent = (before - self.left).saturating_add(range.item / BYTES_A_STEP);
                 self.spend(spent.saturating_mul(range.items.saturating_sub(1)))?;
-                made.bytes = made.bytes.saturating_add(step.bytes.saturating_mul(range.items));
-                made.items = made.items.saturating_add(step.items.saturating_mul(range.items));
-                made.item = made.item.max(step.item);
+                let times = |count: u64| count.saturating_mul(range.items);
+                grow(&mut made, ValueBound { bytes: times(step.bytes), items: times(step.items), item: step.item });
             }
         }
         let made = Self::checked_size(made)?;

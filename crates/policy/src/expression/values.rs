@@ -71,7 +71,7 @@ pub(super) fn to_json(value: &cel::Value) -> Result<Value, EvalError> {
         cel::Value::Int(whole) => (*whole).into(),
         cel::Value::UInt(whole) => (*whole).into(),
         cel::Value::Float(number) => {
-            Number::from_f64(*number).map(Value::Number).ok_or(EvalError::NotJson("an infinite number or none"))?
+            Number::from_f64(*number).map(Value::Number).ok_or_else(|| no_json("an infinite number or none"))?
         }
         cel::Value::String(text) => Value::String(text.as_str().to_owned()),
         cel::Value::List(items) => Value::Array(items.iter().map(to_json).collect::<Result<_, _>>()?),
@@ -79,8 +79,12 @@ pub(super) fn to_json(value: &cel::Value) -> Result<Value, EvalError> {
             let entries = entries.map.iter().map(|(key, value)| Ok((key.to_string(), to_json(value)?)));
             Value::Object(entries.collect::<Result<_, EvalError>>()?)
         }
-        other => return Err(EvalError::NotJson(describe(other))),
+        other => return Err(no_json(describe(other))),
     })
+}
+
+fn no_json(what: &str) -> EvalError {
+    EvalError::Failed(format!("the expression gives {what}, which is not a JSON value"))
 }
 
 /// Returns the type of a value in words, for messages.

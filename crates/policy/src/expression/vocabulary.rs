@@ -81,10 +81,10 @@ pub(super) fn check_text(source: &str) -> Result<(), ExpressionError> {
             (None, _) => signs += 1,
         }
         if depth > usize::from(MAX_DEPTH) {
-            return Err(ExpressionError::Depth);
+            return Err(ExpressionError::depth());
         }
         if signs > 2 * MAX_NODES {
-            return Err(ExpressionError::Size);
+            return Err(ExpressionError::size());
         }
     }
     Ok(())
@@ -118,11 +118,11 @@ impl<'a> Walk<'a> {
     fn visit(&mut self, node: &'a IdedExpr, depth: u16) -> Result<(), ExpressionError> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            return Err(ExpressionError::Size);
+            return Err(ExpressionError::size());
         }
         // A macro is several operations deep.
         if depth > 2 * MAX_DEPTH {
-            return Err(ExpressionError::Depth);
+            return Err(ExpressionError::depth());
         }
         let below = depth + 1;
         match &node.expr {
@@ -142,9 +142,7 @@ impl<'a> Walk<'a> {
                     self.visit(&entry.key, below)?;
                     self.visit(&entry.value, below)
                 }
-                EntryExpr::StructField(_) => {
-                    Err(ExpressionError::Unavailable("a mapping's keys are values: {'key': 1}"))
-                }
+                EntryExpr::StructField(_) => Err(ExpressionError::of("a mapping's keys are values: {'key': 1}")),
             }),
             Expr::Call(call) => self.call(call, below),
             Expr::Comprehension(inner) => {
@@ -159,16 +157,14 @@ impl<'a> Walk<'a> {
                 self.bound.truncate(self.bound.len() - 2 - usize::from(inner.iter_var2.is_some()));
                 Ok(())
             }
-            Expr::Struct(_) => {
-                Err(ExpressionError::Unavailable("messages are not supported: write a mapping, {'key': 1}"))
-            }
-            Expr::Unspecified => Err(ExpressionError::Unavailable("a part of the expression is missing")),
+            Expr::Struct(_) => Err(ExpressionError::of("messages are not supported: write a mapping, {'key': 1}")),
+            Expr::Unspecified => Err(ExpressionError::of("a part of the expression is missing")),
         }
     }
 
     fn name(&mut self, name: &str) -> Result<(), ExpressionError> {
         if name.starts_with('.') {
-            return Err(ExpressionError::Unavailable("a name may not begin with a dot"));
+            return Err(ExpressionError::of("a name may not begin with a dot"));
         }
         if !self.bound.contains(&name) && !TYPES.contains(&name) {
             self.reads.variables.insert(name.to_owned());
@@ -185,9 +181,9 @@ impl<'a> Walk<'a> {
             let pattern = call.args.last().map(|pattern| &pattern.expr);
             let Some(Expr::Literal(LiteralValue::String(pattern))) = pattern else {
                 let message = "the pattern of `matches` must be a literal: write name.matches('^a+$')";
-                return Err(ExpressionError::Pattern(message.to_owned()));
+                return Err(ExpressionError::of(message));
             };
-            compile_pattern(pattern.inner()).map_err(ExpressionError::Pattern)?;
+            compile_pattern(pattern.inner()).map_err(ExpressionError)?;
         }
         if !name.starts_with(|c: char| c.is_alphabetic()) {
             // An operator.
@@ -201,13 +197,13 @@ impl<'a> Walk<'a> {
             }
             let rest = if form.arity > 1 { "value" } else { "" };
             let right = if form.member { format!("text.{name}({rest})") } else { format!("{name}(value)") };
-            return Err(ExpressionError::Function(format!("`{name}` is called in another form: write {right}")));
+            return Err(ExpressionError(format!("`{name}` is called in another form: write {right}")));
         }
         if self.functions.contains(&name) && call.target.is_none() {
             return Ok(());
         }
         if let Some((_, help)) = MACROS.iter().find(|(known, _)| *known == name) {
-            return Err(ExpressionError::Function(format!("`{name}` is called in another form: {help}")));
+            return Err(ExpressionError(format!("`{name}` is called in another form: {help}")));
         }
         let known: Vec<&str> = FUNCTIONS
             .iter()
@@ -216,7 +212,7 @@ impl<'a> Walk<'a> {
             .chain(MACROS.iter().map(|(name, _)| *name))
             .collect();
         let shown: String = name.chars().take(60).collect();
-        Err(ExpressionError::Function(format!("function `{shown}` not found; the functions: {}", known.join(", "))))
+        Err(ExpressionError(format!("function `{shown}` not found; the functions: {}", known.join(", "))))
     }
 }
 

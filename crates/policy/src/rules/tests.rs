@@ -5,7 +5,7 @@ use std::time::Instant;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{CallFacts, Policy, check_condition};
+use super::{AgentContext, CallFacts, Policy, check_condition};
 use umbra_domain::{
     Effect::{self, Destructive, Read, Write},
     Guard,
@@ -25,15 +25,17 @@ fn texts(list: &[&str]) -> Vec<String> {
 fn judged(policy: &Policy, tool: &ToolName, effect: Effect, args: &Value, taints: &[&str]) -> Guard {
     let (modes, taints) = (texts(&["research", "billing"]), texts(taints));
     policy.judge(&CallFacts {
-        agent: "bot-7",
-        route: Some("/refund"),
-        modes: &modes,
+        context: AgentContext {
+            agent: "bot-7",
+            route: Some("/refund"),
+            modes: &modes,
+            taints: &taints,
+            session: Some("s1"),
+        },
         tool,
         readings: &tool.readings(),
         effect,
         args,
-        taints: &taints,
-        session: Some("s1"),
     })
 }
 
@@ -85,15 +87,11 @@ fn rule_matches_if_all_of_its_lists_match() {
     let policy = Policy::compile(vec![routed]).unwrap();
     let tool = ToolName::bare("t");
     let asked = CallFacts {
-        agent: "a",
-        route: None,
-        modes: &[],
+        context: AgentContext { agent: "a", ..AgentContext::default() },
         tool: &tool,
         readings: &tool.readings(),
         effect: Read,
         args: &Value::Null,
-        taints: &[],
-        session: None,
     };
     assert_eq!(policy.judge(&asked).verdict, Allow, "a call without a route is on none");
 }

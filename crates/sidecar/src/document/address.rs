@@ -66,11 +66,8 @@ impl Document {
         };
         match matching[..] {
             [place] => Ok(items[place]),
-            [] => Err(EditError::UnknownItem { section: self.slug(section).to_owned(), items: items.len() }),
-            _ => Err(EditError::AmbiguousItem {
-                section: self.slug(section).to_owned(),
-                indexes: matching.into_iter().map(|place| place + 1).collect(),
-            }),
+            [] => Err(EditError::UnknownItem(items.len())),
+            _ => Err(EditError::AmbiguousItem(matching.len())),
         }
     }
 

@@ -478,8 +478,7 @@ impl<'d> Merge<'d> {
         if text.lines.len() != self.merged.len()
             || is_faulty(read) && !self.texts.iter().any(|text| is_faulty(text.document))
         {
-            self.conflicts.push(whole());
-            return;
+            return self.conflict(ConflictKind::Layout, 0..0, [0..0, 0..0]);
         }
         let mut by_place: HashMap<LineId, [Option<usize>; 3]> = HashMap::new();
         for side in [BASE, OURS, THEIRS] {
@@ -574,10 +573,4 @@ fn removed_by(side: Side) -> ConflictKind {
 /// True if the YAML of a document cannot be read.
 fn is_faulty(document: &Document) -> bool {
     matches!(document.front_matter(), Err(YamlError::Syntax { .. } | YamlError::Involved))
-}
-
-/// Conflict of the whole document.
-fn whole() -> Conflict {
-    let kind = ConflictKind::Layout;
-    Conflict { kind, section: String::new(), item: None, base: None, ours: None, theirs: None }
 }

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use super::{
     lines::{Marker, substance},
     patch::{Hunk, Patch},
-    revision::{DocumentChange, Entry, Etag, ReplayError, WORKSPACE, states},
+    revision::{DocumentChange, Entry, Etag, WORKSPACE, states},
 };
 
 /// Most states that a text is compared with.
@@ -43,23 +43,17 @@ pub enum UnknownMergeBase {
     TooOld,
 }
 
-impl From<ReplayError> for UnknownMergeBase {
-    fn from(_: ReplayError) -> Self {
-        Self::History
-    }
-}
-
 /// Returns the state of a history that a text was made from.
 ///
 /// # Errors
 /// The history cannot be replayed, or the state lies too far back.
 pub fn merge_base(first: &str, entries: &[Entry], text: &str) -> Result<MergeBase, UnknownMergeBase> {
-    let all = states(first, entries).collect::<Result<Vec<String>, _>>()?;
+    let all = states(first, entries).collect::<Option<Vec<String>>>().ok_or(UnknownMergeBase::History)?;
     let others = entries.iter().rev().take_while(|entry| entry.by != WORKSPACE).count();
     let since = &all[all.len() - 1 - others..];
     let (Some(ours), Some(last)) = (since.first(), since.last()) else { return Err(UnknownMergeBase::History) };
     let said = entries.iter().rev().nth(others).and_then(|entry| match &entry.change {
-        DocumentChange::Merge { said: Some(said), .. } => said.apply(ours).ok(),
+        DocumentChange::Merge { said: Some(said), .. } => said.apply(ours),
         _ => None,
     });
     let is_state = since.iter().any(|state| Etag::of(state) == Etag::of(text));

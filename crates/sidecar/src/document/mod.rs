@@ -9,7 +9,7 @@
 //! - [`merge_base`] finds the state of a history that a text from a file was made from.
 //! - [`Progress`] tells whether a section is empty, and how many of its tasks are open.
 //! - [`patch`] is the line difference of two texts.
-//! - [`name`] holds the names of documents and their files, and reads a changed file back.
+//! - [`name`] holds the names of documents and their files.
 //!
 //! Every step is bounded by [`DocumentLimits`] and takes time about in proportion to the text. The caller removes
 //! secrets from texts first. Messages by [`std::fmt::Display`] repeat nothing of a text.
@@ -62,44 +62,20 @@ pub struct DocumentLimits {
     pub edits: usize,
 }
 
+/// Limits that no text exceeds, except of depth.
+const UNLIMITED: DocumentLimits =
+    DocumentLimits { bytes: usize::MAX, sections: usize::MAX, items: usize::MAX, depth: 16, edits: 0 };
+
 impl Default for DocumentLimits {
     fn default() -> Self {
         Self { bytes: 256 * 1024, sections: 500, items: 5_000, depth: 16, edits: 100 }
     }
 }
 
-/// Limit that a text exceeds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum LimitError {
-    /// The text is too long.
-    #[error("the document would have {bytes} bytes, and {most} are allowed: move finished parts elsewhere")]
-    Bytes {
-        /// Length of the text, in bytes.
-        bytes: usize,
-        /// Longest allowed text, in bytes.
-        most: usize,
-    },
-    /// Too many sections.
-    #[error("the document would have more than {most} sections: split it")]
-    Sections {
-        /// Most sections.
-        most: usize,
-    },
-    /// Too many items.
-    #[error("the document would have more than {most} items: split it, or remove finished items")]
-    Items {
-        /// Most items.
-        most: usize,
-    },
-    /// Items are nested too deep.
-    #[error("line {line} is nested more than {most} items deep: make it a section")]
-    Depth {
-        /// Line number, counted from 1.
-        line: usize,
-        /// Greatest depth.
-        most: usize,
-    },
-}
+/// A text exceeds a limit; the message says which, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct LimitError(String);
 
 /// Kind of an element of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

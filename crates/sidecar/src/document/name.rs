@@ -1,4 +1,4 @@
-//! Names of documents and of their files in a workspace, and reading such a file back.
+//! Names of documents and of their files in a workspace.
 //!
 //! A file name means the same on every system. The file lies in a folder of its session within the folder `.umbra`, so
 //! no path leads out of the workspace. Code that writes there must ensure the rest: open each part without following
@@ -7,10 +7,7 @@
 
 use std::fmt;
 
-use super::{
-    DocumentLimits, Format,
-    merge::{MergeError, merge},
-};
+use super::Format;
 
 /// Longest name, in bytes.
 const MOST_NAME: usize = 64;
@@ -143,44 +140,4 @@ pub fn export_folder(within: Option<&str>, session: &Name) -> Result<String, Fol
         return Err(FolderError);
     }
     Ok(format!("{within}/{FOLDER}/{session}"))
-}
-
-/// Result of reading an exported file back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ReadBack {
-    /// The file is as it was exported; newer states of the document must be exported again.
-    Untouched,
-    /// The file was changed. Holds the merged text of the document, to be stored as a change by
-    /// [`super::revision::WORKSPACE`].
-    Changed(String),
-}
-
-/// Reason why a file cannot be read back. The document and the file stay as they are.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ReadBackError {
-    /// The file is not UTF-8 text.
-    #[error("the file is not UTF-8 text")]
-    NoText,
-    /// The file is too large, or conflicts with later changes of the document.
-    #[error(transparent)]
-    Merge(#[from] MergeError),
-}
-
-/// Reads back a file that may have changed since it was exported, and merges it with the current document, like any
-/// other edit. A file that is missing or cannot be opened is no edit, and removes nothing.
-///
-/// # Errors
-/// The file is no text, is too large, or conflicts with later changes.
-pub fn read_back(
-    exported: &str,
-    current: &str,
-    file: &[u8],
-    format: Format,
-    limits: &DocumentLimits,
-) -> Result<ReadBack, ReadBackError> {
-    if file == exported.as_bytes() {
-        return Ok(ReadBack::Untouched);
-    }
-    let text = std::str::from_utf8(file).ok().filter(|text| !text.contains('\0')).ok_or(ReadBackError::NoText)?;
-    Ok(ReadBack::Changed(merge(exported, current, text, format, limits)?))
 }

@@ -17,9 +17,12 @@ const MOST_SLUG: usize = 64;
 /// Parses a whole text.
 pub(super) fn parse(text: String, format: Format, limits: &DocumentLimits) -> Result<Document, LimitError> {
     if text.len() > limits.bytes {
-        return Err(LimitError::Bytes { bytes: text.len(), most: limits.bytes });
+        let (bytes, most) = (text.len(), limits.bytes);
+        return Err(LimitError(format!(
+            "the document would have {bytes} bytes, and {most} are allowed: move finished parts elsewhere"
+        )));
     }
-    let mut reader = DocumentParser::new(&text, limits);
+    let mut reader = DocumentParser { text: &text, limits: *limits, ..DocumentParser::default() };
     match format {
         Format::Yaml => reader.read_yaml(0..text.len(), ElementKind::Section)?,
         Format::Markdown => reader.read_markdown()?,
@@ -77,9 +80,10 @@ pub(super) fn slug(title: &str) -> String {
 }
 
 /// Parser state: the elements so far, and those that enclose the current line.
+#[derive(Default)]
 struct DocumentParser<'a> {
     text: &'a str,
-    limits: &'a DocumentLimits,
+    limits: DocumentLimits,
     nodes: Vec<DocumentElement>,
     /// End of the text that belongs to elements, in bytes.
     taken: usize,
@@ -95,20 +99,6 @@ struct DocumentParser<'a> {
 }
 
 impl<'a> DocumentParser<'a> {
-    fn new(text: &'a str, limits: &'a DocumentLimits) -> Self {
-        Self {
-            text,
-            limits,
-            nodes: Vec::new(),
-            taken: 0,
-            sections: Vec::new(),
-            keys: Vec::new(),
-            items: Vec::new(),
-            runs_on: false,
-            counts: (0, 0),
-        }
-    }
-
     /// Returns the lines of a part of the text, each with its start and end.
     fn lines(&self, part: std::ops::Range<usize>) -> impl Iterator<Item = (usize, usize, &'a str)> + use<'a> {
         let mut at = part.start;
@@ -144,7 +134,8 @@ impl<'a> DocumentParser<'a> {
     fn push_section(&mut self, level: usize, own: std::ops::Range<usize>) -> Result<(), LimitError> {
         self.counts.0 += 1;
         if self.counts.0 > self.limits.sections {
-            return Err(LimitError::Sections { most: self.limits.sections });
+            let most = self.limits.sections;
+            return Err(LimitError(format!("the document would have more than {most} sections: split it")));
         }
         self.items.clear();
         while self.sections.last().is_some_and(|at| self.nodes[*at].level >= level) {
@@ -163,14 +154,17 @@ impl<'a> DocumentParser<'a> {
     ) -> Result<(), LimitError> {
         self.counts.1 += 1;
         if self.counts.1 > self.limits.items {
-            return Err(LimitError::Items { most: self.limits.items });
+            let most = self.limits.items;
+            let advice = "split it, or remove finished items";
+            return Err(LimitError(format!("the document would have more than {most} items: {advice}")));
         }
         let start = own.start;
         let at = self.push(ElementKind::Item, parent, 0, own);
         self.items.push((at, indent));
         if self.items.len() > self.limits.depth {
             let line = self.text[..start].matches('\n').count() + 1;
-            return Err(LimitError::Depth { line, most: self.limits.depth });
+            let most = self.limits.depth;
+            return Err(LimitError(format!("line {line} is nested more than {most} items deep: make it a section")));
         }
         Ok(())
     }

@@ -1,12 +1,9 @@
 //! Line difference of two texts, to show and to apply again.
 
-use std::{collections::HashMap, fmt::Write as _, hash::Hash};
+use std::{collections::HashMap, hash::Hash};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-
-/// Lines shown around a change.
-const CONTEXT: usize = 3;
 
 /// Lines that are removed, and lines that are added in their place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -23,16 +20,6 @@ pub struct Hunk {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
 pub struct Patch(pub Vec<Hunk>);
-
-/// A patch does not fit a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("hunk {hunk} does not fit: the text at line {line} is different")]
-pub struct PatchError {
-    /// Number of the hunk, counted from 1.
-    pub hunk: usize,
-    /// Line number, counted from 1.
-    pub line: usize,
-}
 
 impl Patch {
     /// Returns a patch from one text to the other, not always the shortest. Lines that occur once in each text are
@@ -53,62 +40,18 @@ impl Patch {
         Self(hunks)
     }
 
-    /// Applies the patch to a text.
-    ///
-    /// # Errors
-    /// The text differs from the patch where a hunk would change it.
-    pub fn apply(&self, before: &str) -> Result<String, PatchError> {
+    /// Applies the patch to a text; `None` if the text differs from the patch where a hunk would change it.
+    pub fn apply(&self, before: &str) -> Option<String> {
         let lines: Vec<&str> = before.split_inclusive('\n').collect();
         let (mut out, mut from) = (String::with_capacity(before.len()), 0);
-        for (place, hunk) in self.0.iter().enumerate() {
-            let fault = PatchError { hunk: place + 1, line: hunk.at.saturating_add(1) };
-            let to = hunk.at.checked_add(hunk.removed.len()).ok_or(fault)?;
-            let there = lines.get(hunk.at..to).filter(|there| hunk.at >= from && *there == hunk.removed);
-            there.ok_or(fault)?;
+        for hunk in &self.0 {
+            let to = hunk.at.checked_add(hunk.removed.len())?;
+            lines.get(hunk.at..to).filter(|there| hunk.at >= from && *there == hunk.removed)?;
             out.extend(lines[from..hunk.at].iter().copied().chain(hunk.added.iter().map(String::as_str)));
             from = to;
         }
         out.extend(lines[from..].iter().copied());
-        Ok(out)
-    }
-
-    /// Formats the patch as a unified diff, with three lines of context around each change.
-    pub fn unified(&self, before: &str) -> String {
-        let lines: Vec<&str> = before.split_inclusive('\n').collect();
-        let mut out = String::new();
-        let mut shift: isize = 0;
-        let near = |a: &Hunk, b: &Hunk| a.at + a.removed.len() + 2 * CONTEXT >= b.at;
-        for group in self.0.chunk_by(near) {
-            let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
-            let from = first.at.saturating_sub(CONTEXT).min(lines.len());
-            let to = (last.at + last.removed.len() + CONTEXT).min(lines.len()).max(from);
-            let grown = group.iter().map(|hunk| hunk.added.len().cast_signed() - hunk.removed.len().cast_signed());
-            let grown: isize = grown.sum();
-            let (old, new) = (to - from, (to - from).saturating_add_signed(grown));
-            let start = |from: usize, count: usize| if count == 0 { from } else { from + 1 };
-            let (left, right) = (start(from, old), start(from.saturating_add_signed(shift), new));
-            let _ = writeln!(out, "@@ -{left},{old} +{right},{new} @@");
-            let mut at = from;
-            for hunk in group {
-                mark(&mut out, ' ', lines.get(at..hunk.at).unwrap_or_default().iter().copied());
-                mark(&mut out, '-', hunk.removed.iter().map(String::as_str));
-                mark(&mut out, '+', hunk.added.iter().map(String::as_str));
-                at = hunk.at + hunk.removed.len();
-            }
-            mark(&mut out, ' ', lines.get(at..to).unwrap_or_default().iter().copied());
-            shift += grown;
-        }
-        out
-    }
-}
-
-fn mark<'a>(out: &mut String, sign: char, lines: impl Iterator<Item = &'a str>) {
-    for line in lines {
-        out.push(sign);
-        out.push_str(line);
-        if !line.ends_with('\n') {
-            out.push_str("\n\\ No newline at end of file\n");
-        }
+        Some(out)
     }
 }
 
@@ -149,7 +92,7 @@ pub(super) fn align<T: Eq + Hash>(old: &[T], new: &[T]) -> Vec<(usize, usize)> {
 }
 
 /// Returns a longest subsequence of pairs, sorted by their first part, that also rises in the second part.
-pub(super) fn longest_rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
+fn longest_rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     // For each length, the pair with the lowest second part that ends such a sequence; for each pair, its predecessor.
     let (mut ends, mut before): (Vec<usize>, Vec<Option<usize>>) = (Vec::new(), Vec::with_capacity(pairs.len()));
     for (at, (_, b)) in pairs.iter().enumerate() {

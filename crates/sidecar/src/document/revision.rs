@@ -1,45 +1,33 @@
 //! History of a document: etags of its states, the changes between them, and which sections were updated.
 
-use std::{collections::HashMap, fmt, ops::Range, str::FromStr};
+use std::{collections::HashMap, fmt, ops::Range};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{
-    Document, ElementKind, ItemState,
-    edit::Edit,
-    patch::{Patch, PatchError},
-    state::words,
-};
+use super::{Document, ElementKind, ItemState, edit::Edit, patch::Patch, state::words};
 
-/// Identifier of a text: the first half of its BLAKE3 hash. Equal texts have equal etags, and only they do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(into = "String", try_from = "String")]
+/// Identifier of a text: the first half of its BLAKE3 hash, in hex. Equal texts have equal etags, and only they do.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(transparent)]
 #[schema(value_type = String, example = "9f64a747e1b97f131fabb6b447296c9b")]
-pub struct Etag([u8; 16]);
-
-/// A text is not an etag.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an etag is 32 hexadecimal digits")]
-pub struct EtagError;
+pub struct Etag(String);
 
 impl Etag {
     /// Computes the etag of a text.
     pub fn of(text: &str) -> Self {
-        let mut half = [0; 16];
-        half.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..16]);
-        Self(half)
+        Self(blake3::hash(text.as_bytes()).to_hex().chars().take(32).collect())
     }
 
     /// Formats the etag for the header `ETag`: strong, in quotes.
-    pub fn header(self) -> String {
+    pub fn header(&self) -> String {
         format!("\"{self}\"")
     }
 
     /// True if a header `If-Match` admits a change of this state: `*`, or a list with its etag. Weak etags never match
     /// (RFC 9110, 13.1.1).
-    pub fn matches(self, if_match: &str) -> bool {
+    pub fn matches(&self, if_match: &str) -> bool {
         let own = self.header();
         if_match.trim() == "*" || if_match.split(',').any(|etag| etag.trim() == own)
     }
@@ -47,36 +35,7 @@ impl Etag {
 
 impl fmt::Display for Etag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl FromStr for Etag {
-    type Err = EtagError;
-
-    fn from_str(text: &str) -> Result<Self, EtagError> {
-        let mut bytes = [0; 16];
-        if text.len() != 32 || !text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f')) {
-            return Err(EtagError);
-        }
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| EtagError)?;
-        }
-        Ok(Self(bytes))
-    }
-}
-
-impl From<Etag> for String {
-    fn from(etag: Etag) -> Self {
-        etag.to_string()
-    }
-}
-
-impl TryFrom<String> for Etag {
-    type Error = EtagError;
-
-    fn try_from(text: String) -> Result<Self, EtagError> {
-        text.parse()
+        f.write_str(&self.0)
     }
 }
 
@@ -136,53 +95,26 @@ impl Entry {
     }
 }
 
-/// Reason why a history does not lead from its first text to its last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ReplayError {
-    /// An entry starts from another state than the end of the previous one.
-    #[error("entry {entry} does not start where the previous entry ends")]
-    Gap {
-        /// Number of the entry, counted from 1.
-        entry: usize,
-    },
-    /// An entry's patch does not fit.
-    #[error("entry {entry}: {cause}")]
-    Patch {
-        /// Number of the entry, counted from 1.
-        entry: usize,
-        /// Reason.
-        cause: PatchError,
-    },
-    /// An entry's patch leads to another state than its `after`.
-    #[error("entry {entry} does not lead to the text that it names")]
-    Other {
-        /// Number of the entry, counted from 1.
-        entry: usize,
-    },
-}
-
-/// Replays a history from its first text and returns the last. Each state is compared with the etags of its entry.
-///
-/// # Errors
-/// An entry is missing, changed, or out of order.
-pub fn replay<'a>(first: &str, entries: impl IntoIterator<Item = &'a Entry>) -> Result<String, ReplayError> {
+/// Replays a history from its first text and returns the last; `None` if an entry is missing, changed or out of order.
+pub fn replay<'a>(first: &str, entries: impl IntoIterator<Item = &'a Entry>) -> Option<String> {
     states(first, entries).try_fold(String::new(), |_, state| state)
 }
 
-/// Yields every text of a history, from the first to the last, or the fault that ends it.
+/// Yields every text of a history, from the first to the last, or `None` where it ends before. Each state is compared
+/// with the etags of its entry.
 pub(super) fn states<'a>(
     first: &str,
     entries: impl IntoIterator<Item = &'a Entry>,
-) -> impl Iterator<Item = Result<String, ReplayError>> {
+) -> impl Iterator<Item = Option<String>> {
     let mut text = first.to_owned();
-    let later = (1..).zip(entries).map(move |(entry, step): (usize, &Entry)| {
+    let later = entries.into_iter().map(move |step| {
         if step.before != Etag::of(&text) {
-            return Err(ReplayError::Gap { entry });
+            return None;
         }
-        text = step.patch.apply(&text).map_err(|cause| ReplayError::Patch { entry, cause })?;
-        if step.after == Etag::of(&text) { Ok(text.clone()) } else { Err(ReplayError::Other { entry }) }
+        text = step.patch.apply(&text)?;
+        (step.after == Etag::of(&text)).then(|| text.clone())
     });
-    std::iter::once(Ok(first.to_owned())).chain(later)
+    std::iter::once(Some(first.to_owned())).chain(later)
 }
 
 /// Change of a section between two states.

@@ -1,6 +1,6 @@
 //! Progress of a document: whether a section has content, and how many tasks are open.
 
-use super::{Document, DocumentLimits, ElementKind, Format, ItemState, yaml};
+use super::{Document, DocumentLimits, ElementKind, Format, ItemState, UNLIMITED, yaml};
 
 /// Progress of a document, or of a section with its subsections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,9 +53,7 @@ impl Document {
         }
         // Without its signs, the quote is parsed as a text of its own.
         let bare = own.lines().flat_map(|line| [line.trim_start_matches([' ', '\t', '>']), "\n"]).collect::<String>();
-        let limits =
-            DocumentLimits { bytes: usize::MAX, sections: usize::MAX, items: usize::MAX, depth: usize::MAX, edits: 0 };
-        let read = Self::parse(bare, self.format, &limits).ok();
+        let read = Self::parse(bare, self.format, &DocumentLimits { depth: usize::MAX, ..UNLIMITED }).ok();
         read.map_or_else(Vec::new, |read| (0..read.nodes.len()).filter_map(|at| read.marker(at)?.state).collect())
     }
 

@@ -20,17 +20,8 @@ pub(super) fn apply_call_rules(policy: &Policy, moment: &Moment<'_>, ruling: &mu
         ruling.explain.push(format!("block: {reason}"));
         add_verdict(ruling, &said(None, PolicyMode::Enforce, SidecarVerdict::Block, reason));
     }
-    let Guard { verdict, would, mode, rule, reason, would_rule, taints, explain, .. } = policy.judge(&CallFacts {
-        agent: moment.agent,
-        route: moment.route,
-        modes: moment.modes,
-        tool,
-        readings: &tool.readings(),
-        effect,
-        args,
-        taints: moment.taints,
-        session: moment.session,
-    });
+    let Guard { verdict, would, mode, rule, reason, would_rule, taints, explain, .. } =
+        policy.judge(&CallFacts { context: moment.context, tool, readings: &tool.readings(), effect, args });
     ruling.explain.extend(explain);
     ruling.taints = taints;
     let Some(rule) = rule else { return };

@@ -16,7 +16,6 @@
 
 mod calls;
 mod documents;
-mod model_rules;
 mod moment;
 mod ruling;
 mod scope;
@@ -32,7 +31,7 @@ pub use ruling::with_model;
 use self::scope::ScopedRules;
 use super::document::name::NameError;
 use umbra_domain::{
-    PolicyRule,
+    PolicyMode, PolicyRule,
     sidecar::{DocumentRule, ModelRule, Ruling, SidecarRules, TextRule},
 };
 use umbra_policy::{BadRule, Policy};
@@ -133,6 +132,14 @@ impl Guardrail {
     /// Returns the rules in words that apply to a moment and can still change its ruling; none once it is blocked. If
     /// models are asked one by one, call this again with the ruling after each answer.
     pub fn model_rules(&self, moment: &Moment<'_>, ruling: &Ruling) -> Vec<&ModelRule> {
-        model_rules::applicable_rules(&self.models, moment, ruling)
+        // A turn has no text yet, and a result is no act of the agent.
+        if matches!(moment.subject, MomentSubject::Turn | MomentSubject::Result { .. }) {
+            return Vec::new();
+        }
+        let counts = |rule: &&ModelRule| match rule.mode {
+            PolicyMode::Enforce => rule.verdict > ruling.decision,
+            PolicyMode::Audit => rule.verdict > ruling.would,
+        };
+        self.models.about(moment).filter(counts).collect()
     }
 }

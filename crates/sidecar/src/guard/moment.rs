@@ -7,6 +7,7 @@ use umbra_domain::{
     Effect, Event, Mark, ToolCall, ToolName,
     sidecar::{DocumentOf, Since},
 };
+use umbra_policy::AgentContext;
 
 /// True if a document, or a section of it by its slug, was changed in substance since. Answered by the caller, which
 /// keeps the history. Before the first turn, changes since the session began count.
@@ -15,16 +16,8 @@ pub type ChangeQuery<'a> = dyn Fn(Option<&str>, Since) -> bool + Sync + 'a;
 /// A moment of a session. Its texts are as stored: without credentials and hidden characters.
 #[derive(Clone, Copy)]
 pub struct Moment<'a> {
-    /// Name of the agent.
-    pub agent: &'a str,
-    /// Route of the agent, if it has one.
-    pub route: Option<&'a str>,
-    /// Modes that the agent works in.
-    pub modes: &'a [String],
-    /// Taints of the session.
-    pub taints: &'a [String],
-    /// Session, if there is one.
-    pub session: Option<&'a str>,
+    /// Agent and session.
+    pub context: AgentContext<'a>,
     /// Step or text to judge.
     pub subject: MomentSubject<'a>,
     /// Marks of what `checks::screen` took out of [`MomentSubject::as_event`]: the only input of the checks `secrets`

@@ -100,7 +100,8 @@ impl<R: GuardrailRule> ScopedRules<R> {
             Some(places) => places.binary_search(&place).is_ok(),
             None => rule.head().tools.is_empty(),
         };
-        let reached = move |reach: &RuleReach| reach.matches(moment.agent, moment.route, moment.modes);
+        let reached =
+            move |reach: &RuleReach| reach.matches(moment.context.agent, moment.context.route, moment.context.modes);
         let rules = self.rules.iter().enumerate();
         rules.filter(move |(place, (rule, reach))| is_about(*place, rule) && reached(reach)).map(|(_, (rule, _))| rule)
     }

@@ -4,10 +4,7 @@
 //! The score of a pattern depends on its own words and counts and on the task, not on other patterns. Rare words do not
 //! count for more: else adding patterns could reorder those of others.
 
-use std::{
-    cmp::Ordering,
-    collections::{BTreeSet, BinaryHeap, HashMap},
-};
+use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -41,7 +38,7 @@ pub struct Offered {
 }
 
 /// Index of the patterns that may be offered, by the words of their tasks.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct PatternIndex {
     most: usize,
     places: Vec<Option<IndexedPattern>>,
@@ -72,14 +69,7 @@ struct RetentionRank {
 impl PatternIndex {
     /// Creates an empty index with this many places.
     pub fn new(most: usize) -> Self {
-        Self {
-            most,
-            places: Vec::new(),
-            free: Vec::new(),
-            named: HashMap::new(),
-            stems: HashMap::new(),
-            worth: BTreeSet::new(),
-        }
+        Self { most, ..Self::default() }
     }
 
     /// Returns the number of patterns.
@@ -155,23 +145,18 @@ impl PatternIndex {
                 *count += 1;
             }
         }
-        let mut standings = BinaryHeap::new();
-        for (place, (common, held)) in common.into_iter().zip(&self.places).enumerate() {
+        let mut fitting: Vec<(f64, f64, &IndexedPattern)> = Vec::new();
+        for (common, held) in common.into_iter().zip(&self.places) {
             let Some(held) = held.as_ref().filter(|_| common > 0) else { continue };
             let likeness = likeness(common, task.words().len() + held.task.words().len() - common);
             if likeness >= LIKE && agent.is_none_or(|agent| held.pattern.agent == agent) {
-                standings.push(ScoredPattern { score: likeness * held.rate.low, id: held.pattern.id, likeness, place });
+                fitting.push((likeness * held.rate.low, likeness, held));
             }
         }
-        let mut offered = Vec::new();
-        while offered.len() < limit.min(MOST_OFFERED) {
-            let Some(ScoredPattern { likeness, place, .. }) = standings.pop() else { break };
-            let Some(held) = self.places.get(place).and_then(Option::as_ref) else { break };
-            if held.pattern.tools.iter().all(&allowed) {
-                offered.push(held.offered(likeness));
-            }
-        }
-        offered
+        fitting
+            .sort_unstable_by(|(a, _, one), (b, _, other)| b.total_cmp(a).then(one.pattern.id.cmp(&other.pattern.id)));
+        let permitted = fitting.into_iter().filter(|(.., held)| held.pattern.tools.iter().all(&allowed));
+        permitted.take(limit.min(MOST_OFFERED)).map(|(_, likeness, held)| held.offered(likeness)).collect()
     }
 }
 
@@ -199,32 +184,3 @@ impl IndexedPattern {
         }
     }
 }
-
-/// Score of a pattern. The greatest is the best: by score, then by the earlier id.
-#[derive(Debug, Clone, Copy)]
-struct ScoredPattern {
-    score: f64,
-    id: PatternId,
-    likeness: f64,
-    place: usize,
-}
-
-impl Ord for ScoredPattern {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.score.total_cmp(&other.score).then(other.id.cmp(&self.id))
-    }
-}
-
-impl PartialOrd for ScoredPattern {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for ScoredPattern {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for ScoredPattern {}

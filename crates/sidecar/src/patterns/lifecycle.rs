@@ -1,10 +1,8 @@
 //! Life cycle of a pattern. In: a pattern, and the outcome of a use. Out: the pattern after it.
 
-use jiff::Timestamp;
-
 use super::screen::ScreenedPattern;
 use umbra_domain::{
-    Pattern, PatternId, PatternOutcome, PatternProvenance, PatternSource, PatternStatus, PatternUse, ReviewId, Share,
+    Pattern, PatternId, PatternOutcome, PatternProvenance, PatternSource, PatternStatus, PatternUse, Share,
 };
 
 /// Fewest uses after which a pattern can retire.
@@ -12,21 +10,9 @@ const LEAST_USES: u64 = 3;
 /// Success share that a pattern must be able to reach.
 const WORTH_TRYING: f64 = 0.5;
 
-/// Origin of a pattern.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReportOrigin {
-    /// Source: recorded or mined.
-    pub source: PatternSource,
-    /// Id of the API key that recorded it, or name of the component that mined it.
-    pub by: String,
-    /// Review that approved the task that it was mined from.
-    pub review: Option<ReviewId>,
-    /// Time of the report.
-    pub at: Timestamp,
-}
-
-/// Builds a new pattern with the outcome of its first use. It is quarantined if the checks found something.
-pub fn begin(id: PatternId, screened: ScreenedPattern, origin: ReportOrigin) -> Pattern {
+/// Builds a new pattern with the outcome of its first use; session and task of its origin are those of the pattern. It is
+/// quarantined if the checks found something.
+pub fn begin(id: PatternId, screened: ScreenedPattern, origin: PatternProvenance) -> Pattern {
     let ScreenedPattern { pattern: new, quarantine } = screened;
     let used = new.used(origin.source);
     let pattern = Pattern {
@@ -37,14 +23,7 @@ pub fn begin(id: PatternId, screened: ScreenedPattern, origin: ReportOrigin) -> 
         prompt: new.prompt,
         tools: new.tools,
         summary: new.summary,
-        provenance: PatternProvenance {
-            source: origin.source,
-            by: origin.by,
-            session: new.session,
-            task_id: new.task_id,
-            review: origin.review,
-            at: origin.at,
-        },
+        provenance: PatternProvenance { session: new.session, task_id: new.task_id, ..origin },
         successes: 0,
         failures: 0,
         cost_usd: None,

@@ -83,21 +83,20 @@ impl Catalogue {
         });
         // A tool that is listed twice is offered once.
         tools.dedup();
-        let (counts, (meanings, summaries)): (Vec<[Counts; 3]>, _) = tools.iter().map(Counts::of).unzip();
-        let averages = [0, 1, 2].map(|field| Counts::average_length(counts.iter().map(|of| &of[field])));
+        let (fields, (meanings, summaries)): (Vec<_>, _) = tools.iter().map(read_tool).unzip();
+        let averages = [0, 1, 2].map(|field| average_length(fields.iter().map(|of| &of[field])));
         let (mut postings, mut named) =
             (HashMap::<String, Vec<Posting>>::new(), HashMap::<String, Range<usize>>::new());
         let mut owned = HashMap::<String, Vec<usize>>::new();
-        for (place, (tool, counts)) in tools.iter().zip(counts).enumerate() {
+        for (place, (tool, fields)) in tools.iter().zip(fields).enumerate() {
             let name = tool.name.normal();
             named.entry(tool.name.joined()).or_insert(place..place).end = place + 1;
             if name.server.is_some() {
                 owned.entry(name.own).or_default().push(place);
             }
-            for (at, (of, (field, average))) in counts.into_iter().zip(FIELDS.iter().zip(averages)).enumerate() {
-                let norm = length_norm(field.length, of.words.len(), average);
-                let weight = field.weight / norm;
-                for word in of.words {
+            for (at, (words, (field, average))) in fields.into_iter().zip(FIELDS.iter().zip(averages)).enumerate() {
+                let weight = field.weight / length_norm(field.length, words.len(), average);
+                for word in words {
                     let of_stem = postings.entry(word.stem).or_default();
                     match of_stem.last_mut().filter(|last| last.place == place) {
                         Some(last) => {
@@ -170,44 +169,38 @@ pub(super) fn length_norm(b: f64, length: usize, average: f64) -> f64 {
     if average > 0.0 { 1.0 - b + b * length as f64 / average } else { 1.0 }
 }
 
-/// Words of one field of one tool, each once, in their order.
-#[derive(Default)]
-struct Counts {
-    words: Vec<StemmedWord>,
+/// Words of the fields of a tool, each once, in their order.
+type FieldWords = [Vec<StemmedWord>; 3];
+
+/// Reads the texts of a tool. Returns the words of its fields, its direction and its summary.
+fn read_tool(tool: &Tool) -> (FieldWords, (Embedding, Option<String>)) {
+    let name = match &tool.name.server {
+        Some(server) => format!("{server} {}", tool.name.name),
+        None => tool.name.name.clone(),
+    };
+    let parameters: Vec<&str> =
+        tool.parameters.iter().flat_map(|one| [one.name.as_str(), one.description.as_str()]).collect();
+    let (description, parameters) = (cut(&tool.description), parameters.join("\n"));
+    let parameters = cut(&parameters);
+    let [of_name, of_description, of_parameters] = &FIELDS;
+    let name_words = distinct(&name, of_name.most_words);
+    if gives_orders(&format!("{description}\n{parameters}")) {
+        return ([name_words, Vec::new(), Vec::new()], (Embedding::default(), None));
+    }
+    let mut meaning = Embedding::default();
+    let summary = first_sentence(description);
+    for text in [&name, summary] {
+        meaning.turn(1.0, &Embedding::of(&distinct(text, of_description.most_words)));
+    }
+    let words =
+        [name_words, distinct(description, of_description.most_words), distinct(parameters, of_parameters.most_words)];
+    (words, (meaning, Some(format!("{name}: {summary}"))))
 }
 
-impl Counts {
-    fn of(tool: &Tool) -> ([Self; 3], (Embedding, Option<String>)) {
-        let name = match &tool.name.server {
-            Some(server) => format!("{server} {}", tool.name.name),
-            None => tool.name.name.clone(),
-        };
-        let parameters: Vec<&str> =
-            tool.parameters.iter().flat_map(|one| [one.name.as_str(), one.description.as_str()]).collect();
-        let (description, parameters) = (cut(&tool.description), parameters.join("\n"));
-        let parameters = cut(&parameters);
-        let suspicious = gives_orders(&format!("{description}\n{parameters}"));
-        let texts = if suspicious { [name.as_str(), "", ""] } else { [name.as_str(), description, parameters] };
-        let mut all = <[Self; 3]>::default();
-        for (counts, (text, field)) in all.iter_mut().zip(texts.into_iter().zip(&FIELDS)) {
-            counts.words = distinct(text, field.most_words);
-        }
-        if suspicious {
-            return (all, (Embedding::default(), None));
-        }
-        let mut meaning = Embedding::default();
-        let summary = first_sentence(description);
-        for text in [&name, summary] {
-            meaning.turn(1.0, &Embedding::of(&distinct(text, FIELDS[1].most_words)));
-        }
-        (all, (meaning, Some(format!("{name}: {summary}"))))
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "counts of words")]
-    fn average_length<'a>(all: impl ExactSizeIterator<Item = &'a Self>) -> f64 {
-        let tools = all.len().max(1);
-        all.map(|of| of.words.len()).sum::<usize>() as f64 / tools as f64
-    }
+#[expect(clippy::cast_precision_loss, reason = "counts of words")]
+fn average_length<'a>(all: impl ExactSizeIterator<Item = &'a Vec<StemmedWord>>) -> f64 {
+    let tools = all.len().max(1);
+    all.map(Vec::len).sum::<usize>() as f64 / tools as f64
 }
 
 /// Returns the first words of a text, each once.

@@ -1,30 +1,14 @@
-//! Limits of the tools that may be offered. In: rules, once; then a tool and the situation. Out: the verdict of the
+//! Limits of the tools that may be offered. In: rules, once; then a tool and the agent. Out: the verdict of the
 //! rules, or the reason why the tool is not offered.
 
 use serde_json::Value;
 
-use super::catalogue::Tool;
-use umbra_domain::{Effect, GuardVerdict, PolicyRule, ToolAnnotations, ToolName, tool::plain_tool_name};
-use umbra_policy::{BadRule, CallFacts, Expression, Policy};
+use umbra_domain::{Effect, GuardVerdict, PolicyRule, ToolName, tool::plain_tool_name};
+use umbra_policy::{AgentContext, BadRule, CallFacts, Expression, Policy};
 
 /// Rules about the tools that may be offered.
 #[derive(Debug)]
 pub struct OfferRules(Policy);
-
-/// Agent, route, modes and session that tools are selected for.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Situation<'a> {
-    /// Name of the agent.
-    pub agent: &'a str,
-    /// Route of the agent, if it has one.
-    pub route: Option<&'a str>,
-    /// Modes that the agent works in.
-    pub modes: &'a [String],
-    /// Taints of the session.
-    pub taints: &'a [String],
-    /// Session, if there is one.
-    pub session: Option<&'a str>,
-}
 
 impl OfferRules {
     /// Compiles rules. Those about arguments are left to the guard of the call: there are no arguments yet.
@@ -40,36 +24,29 @@ impl OfferRules {
     }
 
     /// True if a tool may be named to an agent at all.
-    pub fn allows(&self, name: &ToolName, effect: Effect, situation: &Situation<'_>) -> bool {
-        let tool = Tool {
-            name: name.clone(),
-            description: String::new(),
-            parameters: Vec::new(),
-            effect,
-            annotations: ToolAnnotations::default(),
-        };
-        self.judge(&tool, situation).is_ok()
+    pub fn allows(&self, name: &ToolName, effect: Effect, context: &AgentContext<'_>) -> bool {
+        self.judge(name, effect, context).is_ok()
     }
 
     /// Returns the verdict of the rules on a tool that may be offered.
     ///
     /// # Errors
     /// The reason why it may not be offered.
-    pub(super) fn judge(&self, tool: &Tool, situation: &Situation<'_>) -> Result<GuardVerdict, String> {
-        let name = &tool.name;
+    pub(super) fn judge(
+        &self,
+        name: &ToolName,
+        effect: Effect,
+        context: &AgentContext<'_>,
+    ) -> Result<GuardVerdict, String> {
         if std::iter::once(&name.name).chain(&name.server).any(|name| plain_tool_name(name).is_err()) {
             return Err("its name has invisible or ambiguous characters".to_owned());
         }
         let guard = self.0.judge(&CallFacts {
-            agent: situation.agent,
-            route: situation.route,
-            modes: situation.modes,
+            context: *context,
             tool: name,
             readings: &name.readings(),
-            effect: tool.effect,
+            effect,
             args: &Value::Null,
-            taints: situation.taints,
-            session: situation.session,
         });
         if guard.verdict == GuardVerdict::Block {
             let (rule, reason) = (guard.rule.unwrap_or_default(), guard.reason.unwrap_or_default());

@@ -15,7 +15,7 @@ const LENGTH: f64 = 0.6;
 const MOST_TOOLS: usize = 20_000;
 
 /// Memory of tools: the latest few tasks of each.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Memory {
     most_of_a_tool: usize,
     tools: Vec<ToolMemory>,
@@ -55,13 +55,7 @@ enum ToolUseOutcome {
 impl Memory {
     /// Creates an empty memory that keeps this many tasks of each tool.
     pub fn new(most_of_a_tool: usize) -> Self {
-        Self {
-            most_of_a_tool,
-            tools: Vec::new(),
-            named: HashMap::new(),
-            stems: HashMap::new(),
-            totals: [Total::default(); 2],
-        }
+        Self { most_of_a_tool, ..Self::default() }
     }
 
     /// Records the outcome of using a tool for a task. If the tool has too many tasks, its oldest is dropped. A task

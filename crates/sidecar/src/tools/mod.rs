@@ -22,7 +22,7 @@ mod tests;
 
 pub use super::word_stems::Task;
 pub use catalogue::{Catalogue, Tool};
-pub use limits::{OfferRules, Situation};
+pub use limits::OfferRules;
 pub use memory::Memory;
 pub use parameter::Parameter;
 pub use select::{Excluded, Ranked, Selection, SelectionRequest, closeness};

@@ -12,21 +12,19 @@
 //! users' words and for `MetaTool`, and lets a tool that does not fit move two others against each other. Tasks that
 //! failed are counted by words and take up to half of a score, so a tool that keeps failing sinks and does not vanish.
 
-use std::{
-    cmp::Ordering,
-    collections::{BinaryHeap, HashSet},
-};
+use std::collections::HashSet;
 
 use serde::Serialize;
 
 use super::{
     catalogue::{Catalogue, FIELD_NAMES, Tool},
     embedding::Embedding,
-    limits::{OfferRules, Situation},
+    limits::OfferRules,
     memory::Memory,
 };
 use crate::word_stems::Task;
 use umbra_domain::{GuardVerdict, ToolAnnotations, ToolName};
+use umbra_policy::AgentContext;
 
 /// Saturation of the count of a word (k1 of BM25).
 const SATURATION: f64 = 1.5;
@@ -53,7 +51,7 @@ pub struct SelectionRequest<'a> {
     /// Rules about the tools that may be offered.
     pub limits: &'a OfferRules,
     /// Agent and session that the tools are for.
-    pub situation: Situation<'a>,
+    pub context: AgentContext<'a>,
     /// Most tools that are ranked for the task.
     pub limit: usize,
     /// Tools that are ranked in addition, whatever the task, if they may be offered.
@@ -99,9 +97,9 @@ pub struct Excluded<'a> {
 }
 
 impl<'a> SelectionRequest<'a> {
-    /// Creates a request for the ten best tools, with an empty situation.
+    /// Creates a request for the ten best tools, for no agent.
     pub fn new(task: &'a Task, memory: &'a Memory, limits: &'a OfferRules) -> Self {
-        Self { task, closeness: None, memory, limits, situation: Situation::default(), limit: 10, always: &[] }
+        Self { task, closeness: None, memory, limits, context: AgentContext::default(), limit: 10, always: &[] }
     }
 }
 
@@ -112,7 +110,7 @@ impl Catalogue {
             Selection { ranked: Vec::new(), confidence: 0.0, allowed: Vec::new(), excluded: Vec::new() };
         let mut guards = Vec::with_capacity(self.len());
         for tool in self.tools() {
-            let guard = request.limits.judge(tool, &request.situation);
+            let guard = request.limits.judge(&tool.name, tool.effect, &request.context);
             guards.push(guard.as_ref().ok().copied());
             match guard {
                 // Tools of the same name are neighbours.
@@ -125,9 +123,8 @@ impl Catalogue {
         let denied: HashSet<&ToolName> = selection.excluded.iter().map(|one| one.tool).collect();
         selection.allowed.retain(|name| !denied.contains(name));
         let always: HashSet<String> = request.always.iter().map(ToolName::joined).collect();
-        let mut standings = self.standings(request);
         let mut offered = Vec::new();
-        while let Some(standing) = standings.pop() {
+        for standing in self.standings(request) {
             let ScoredTool { score, place, .. } = standing;
             let (Some(tool), Some(Some(guard))) = (self.tool(place), guards.get(place).copied()) else { continue };
             offered.push(score);
@@ -149,8 +146,9 @@ impl Catalogue {
         selection
     }
 
-    /// Ranks all tools, best first, without those whose texts give orders and whose names have no word of the task.
-    fn standings(&self, request: &SelectionRequest<'_>) -> BinaryHeap<ScoredTool> {
+    /// Ranks all tools, best first, then by place, without those whose texts give orders and whose names have no word
+    /// of the task.
+    fn standings(&self, request: &SelectionRequest<'_>) -> Vec<ScoredTool> {
         let SelectionRequest { task, memory, closeness, .. } = *request;
         let (sums, most) = self.by_words(task, memory);
         let meant = Embedding::of(task.words());
@@ -169,7 +167,9 @@ impl Catalogue {
             let has_meaning = meaning > 0.0 || self.meanings().get(place).is_some_and(Embedding::is_known);
             (good > 0.0 || has_meaning).then_some(ScoredTool { score, place, words: good > 0.0, meaning })
         };
-        sums.into_iter().zip(closest).enumerate().filter_map(standing).collect()
+        let mut standings: Vec<ScoredTool> = sums.into_iter().zip(closest).enumerate().filter_map(standing).collect();
+        standings.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.place.cmp(&b.place)));
+        standings
     }
 
     /// Sums the words of a task for and against each tool. Also returns the sum for a tool with exactly these words.
@@ -277,7 +277,7 @@ fn confidence(scores: &[f64]) -> f64 {
     if first > 0.0 { (share * 1000.0).round() / 1000.0 } else { 0.0 }
 }
 
-/// Score of a tool. The greatest is the best: by score, then by the earlier place.
+/// Score of a tool.
 #[derive(Debug, Clone, Copy)]
 struct ScoredTool {
     score: f64,
@@ -287,23 +287,3 @@ struct ScoredTool {
     /// Closeness in meaning, 0 to 1.
     meaning: f64,
 }
-
-impl Ord for ScoredTool {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.score.total_cmp(&other.score).then(other.place.cmp(&self.place))
-    }
-}
-
-impl PartialOrd for ScoredTool {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for ScoredTool {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for ScoredTool {}

@@ -16,8 +16,8 @@ use crate::{
 };
 use umbra_sidecar::document::{
     Document, DocumentLimits, Format,
+    merge::merge,
     merge_base::{MergeBase, UnknownMergeBase, merge_base},
-    name::{ReadBack, read_back},
     patch::Patch,
     revision::{DocumentChange, Etag, WORKSPACE},
 };
@@ -168,13 +168,13 @@ fn joined(
 ) -> Result<Option<(MergeBase, String)>, String> {
     let entries = changes.and_then(entries).ok_or_else(|| UnknownMergeBase::History.to_string())?;
     let made = merge_base(&known.first, &entries, text).map_err(|error| error.to_string())?;
-    let read = read_back(&made.text, &known.text, text.as_bytes(), format, &DocumentLimits::default());
-    Ok(match read.map_err(|error| error.to_string())? {
-        ReadBack::Untouched => None,
-        // The file's text and the document's may form a credential together.
-        ReadBack::Changed(merged) => Some(screened(&merged)).filter(|merged| *merged != known.text),
+    if made.text == text {
+        return Ok(None);
     }
-    .map(|merged| (made, merged)))
+    let merged = merge(&made.text, &known.text, text, format, &DocumentLimits::default());
+    // The file's text and the document's may form a credential together.
+    let merged = screened(&merged.map_err(|error| error.to_string())?);
+    Ok((merged != known.text).then_some((made, merged)))
 }
 
 /// Returns notices about a save whose result may differ from what its author meant.

@@ -4,8 +4,9 @@ use serde_json::{Map, Value};
 
 use super::{
     super::{
-        argument_names::{ADDRESSES, ASKED, BODIES, PAIRED, PARTS, among, is},
+        argument_names::{NAMES, TOOLS, asked, is},
         lexicon::verb,
+        lists::among,
         name::{self, words},
         request,
     },
@@ -16,14 +17,14 @@ use umbra_domain::Effect;
 impl ArgumentScan {
     /// Scans a request: one with a body is hardly a read.
     pub(super) fn look_at_request(&mut self, members: &Map<String, Value>) {
-        if !members.keys().any(|key| is(&words(key), ADDRESSES)) {
+        if !members.keys().any(|key| is(&words(key), &NAMES.addresses)) {
             return self.look_at_headers(members);
         }
         for (key, value) in members {
-            if !is_empty(value) && BODIES.contains(&key.as_str()) {
+            if !is_empty(value) && among(&NAMES.bodies, key) {
                 self.at(key, |look| look.note(Effect::Write, "is the body of a request"));
             }
-            for (name, value) in value.as_object().filter(|_| is(&words(key), PAIRED)).into_iter().flatten() {
+            for (name, value) in value.as_object().filter(|_| is(&words(key), &NAMES.paired)).into_iter().flatten() {
                 self.at(key, |look| look.look_at_parameter(name, value.as_str().unwrap_or_default()));
             }
             if let Some(effect) = value.as_str().and_then(|text| http(text, true)) {
@@ -42,22 +43,13 @@ impl ArgumentScan {
             let lines = text.split(['\n', '\r']).filter_map(|line| line.split_once(':'));
             lines.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect::<Vec<_>>()
         };
-        let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let said: Vec<(String, String)> = match headers {
             Value::String(lines) => line(lines),
-            Value::Object(named) => named.iter().map(|(name, value)| (name.clone(), text(Some(value)))).collect(),
-            Value::Array(items) => items
-                .iter()
-                .flat_map(|item| match item {
-                    Value::String(one) => line(one),
-                    Value::Array(pair) => vec![(text(pair.first()), text(pair.get(1)))],
-                    Value::Object(pair) => {
-                        let name = ["name", "key", "header"].iter().find_map(|key| pair.get(*key));
-                        vec![(text(name), text(pair.get("value")))]
-                    }
-                    _ => Vec::new(),
-                })
-                .collect(),
+            Value::Object(named) => named.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
+            Value::Array(items) => {
+                items.iter().filter_map(Value::as_str).flat_map(line).chain(pairs_of(items)).collect()
+            }
             _ => Vec::new(),
         };
         for (name, value) in said {
@@ -72,9 +64,9 @@ impl ArgumentScan {
     /// Scans an address and its parameters.
     pub(super) fn look_at_address(&mut self, key: &[String], text: &str) -> bool {
         let kind = request::scheme(text).filter(|_| !text.contains(' '));
-        let is_address = kind.is_some() || is(key, ADDRESSES);
-        let is_part =
-            is(key, PARTS) && !self.tool.of_files() && text.contains('/') || is(key, "index") && text.starts_with('_');
+        let is_address = kind.is_some() || is(key, &NAMES.addresses);
+        let is_part = is(key, &NAMES.parts) && !self.tool.is_of(&TOOLS.of_files) && text.contains('/')
+            || is(key, "index") && text.starts_with('_');
         if !is_address && !is_part {
             return true;
         }
@@ -104,7 +96,7 @@ impl ArgumentScan {
         let outer = std::mem::replace(&mut self.in_form, true);
         let whole = pairs.into_iter().all(|(name, value)| {
             self.look_at_parameter(&name, &value);
-            let asked = ASKED.iter().any(|(word, _)| name == *word) && ["1", "yes", "on"].contains(&value.as_str());
+            let asked = asked(&name).is_some() && ["1", "yes", "on"].contains(&value.as_str());
             let value = if asked { "true".to_owned() } else { value };
             self.value(&words(&name), &Value::String(value))
         });
@@ -135,7 +127,10 @@ pub(super) fn pairs_of(items: &[Value]) -> Vec<(String, String)> {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(ToOwned::to_owned);
     let pair = |item: &Value| match item {
         Value::Array(pair) if pair.len() == 2 => Some((text(pair.first())?, text(pair.get(1))?)),
-        Value::Object(pair) => Some((text(pair.get("name").or_else(|| pair.get("key")))?, text(pair.get("value"))?)),
+        Value::Object(pair) => {
+            let name = ["name", "key", "header"].iter().find_map(|key| pair.get(*key));
+            Some((text(name)?, text(pair.get("value"))?))
+        }
         _ => None,
     };
     items.iter().filter_map(pair).collect()

@@ -5,12 +5,10 @@ use serde_json::{Map, Value};
 
 use super::{
     super::{
-        argument_names::{
-            COMMANDS, COMPANIONS, EXPRESSIONS, LISTS, NAMED, NOTES, PATHS, PATTERNS, PIPED, PROGRAMS, QUERIES,
-            STATEMENTS, among, is,
-        },
+        argument_names::{NAMES, TOOLS, is},
         code, command, expression, graphql,
         lexicon::compound,
+        lists::among,
         name::{of_words, words},
         pipe,
         statement::{StatementVerdict, judge},
@@ -23,11 +21,13 @@ use umbra_domain::Effect;
 impl ArgumentScan {
     /// Scans a command that is given as a list: the program first, or beside it.
     pub(super) fn look_at_command_of(&mut self, members: &Map<String, Value>) {
-        let program = members.iter().find(|(key, value)| among(COMMANDS, key) && value.is_string());
+        let program = members.iter().find(|(key, value)| among(&NAMES.commands, key) && value.is_string());
         for (key, value) in members {
-            let Some(words) = texts_of(value).filter(|_| among(COMMANDS, key) || among(LISTS, key)) else { continue };
+            let Some(words) = texts_of(value).filter(|_| among(&NAMES.commands, key) || among(&NAMES.argv, key)) else {
+                continue;
+            };
             let understood = match program.and_then(|(_, program)| program.as_str()) {
-                Some(program) if among(LISTS, key) => {
+                Some(program) if among(&NAMES.argv, key) => {
                     let mut whole: Vec<String> = program.split_whitespace().map(ToOwned::to_owned).collect();
                     whole.extend(words);
                     command::is_read_only_argv(&whole)
@@ -49,12 +49,12 @@ impl ArgumentScan {
             || behind(&self.tool.own)
             || behind(&self.tool.server)
             || self.tool.words().any(|word| among("ripgrep grep", word)) && behind(&["rg".to_owned()])
-            || self.tool.of_redis() && command::is_read_only_redis(words)
+            || self.tool.is_of(&TOOLS.redis) && command::is_read_only_redis(words)
     }
 
     pub(super) fn look_at_command(&mut self, text: &str) {
         let list: Vec<String> = text.split(' ').filter(|word| !word.is_empty()).map(ToOwned::to_owned).collect();
-        let of_redis = self.tool.of_redis();
+        let of_redis = self.tool.is_of(&TOOLS.redis);
         if command::is_redis_order(text) {
             self.note(Effect::Destructive, NOT_A_LOOK);
         }
@@ -96,24 +96,27 @@ impl ArgumentScan {
         } else {
             text
         };
-        let stated = is(key, STATEMENTS);
+        let stated = is(key, &NAMES.statements);
         // `?q=delete+old+files` searches a site.
-        let may_be = (is(key, QUERIES) && !self.tool.searches && !self.in_form)
-            || (self.tool.speaks && text.contains(char::is_whitespace) && !is(key, PATTERNS) && !is(key, EXPRESSIONS));
-        let of_redis = self.tool.of_redis();
-        let verdict = if is(key, PATTERNS) { StatementVerdict::Prose } else { judge(text) };
+        let may_be = (is(key, &NAMES.queries) && !self.tool.searches && !self.in_form)
+            || (self.tool.speaks
+                && text.contains(char::is_whitespace)
+                && !is(key, &NAMES.patterns)
+                && !is(key, &NAMES.expressions));
+        let of_redis = self.tool.is_of(&TOOLS.redis);
+        let verdict = if is(key, &NAMES.patterns) { StatementVerdict::Prose } else { judge(text) };
         match verdict {
             StatementVerdict::Writes(effect, word) => {
                 self.note(effect, &format!("is a statement that writes (`{word}`)"));
             }
             StatementVerdict::Unknown => self.note(Effect::Destructive, UNKNOWN),
             StatementVerdict::Ambiguous if stated || may_be => self.note(Effect::Destructive, UNKNOWN),
-            StatementVerdict::Prose if stated && !is(key, PIPED) => self.note(Effect::Destructive, UNKNOWN),
-            StatementVerdict::Prose if is(key, QUERIES) && of_redis => self.look_at_command(text),
-            StatementVerdict::Prose if is(key, QUERIES) && self.tool.speaks && self.tool.queries => {
+            StatementVerdict::Prose if stated && !is(key, &NAMES.piped) => self.note(Effect::Destructive, UNKNOWN),
+            StatementVerdict::Prose if is(key, &NAMES.queries) && of_redis => self.look_at_command(text),
+            StatementVerdict::Prose if is(key, &NAMES.queries) && self.tool.speaks && self.tool.queries => {
                 self.look_at_query(text);
             }
-            StatementVerdict::Prose if may_be && is(key, QUERIES) && expression::is_script(text) => {
+            StatementVerdict::Prose if may_be && is(key, &NAMES.queries) && expression::is_script(text) => {
                 self.note(Effect::Destructive, UNKNOWN);
             }
             StatementVerdict::Reads => self.understood |= stated || may_be,
@@ -121,7 +124,7 @@ impl ArgumentScan {
         }
         if matches!(verdict, StatementVerdict::Prose | StatementVerdict::Ambiguous) {
             self.look_at_pipeline(key, text);
-            let asked = is(key, QUERIES) || stated;
+            let asked = is(key, &NAMES.queries) || stated;
             if asked && !self.tool.searches && command::is_redis_order(text) {
                 self.note(Effect::Destructive, NOT_A_LOOK);
             }
@@ -143,12 +146,12 @@ impl ArgumentScan {
     /// Scans a pipeline of logs and metrics: each stage must be known to be read-only. Prose may hold a pipe sign as
     /// well.
     fn look_at_pipeline(&mut self, key: &[String], text: &str) {
-        let piped = is(key, PIPED);
-        let asked = piped || is(key, QUERIES) || is(key, STATEMENTS) || is(key, "search");
+        let piped = is(key, &NAMES.piped);
+        let asked = piped || is(key, &NAMES.queries) || is(key, &NAMES.statements) || is(key, "search");
         if !asked || !text.contains('|') {
             return;
         }
-        let understood = if piped || self.tool.of_logs() || pipe::is_pipeline(text) {
+        let understood = if piped || self.tool.is_of(&TOOLS.logs) || pipe::is_pipeline(text) {
             pipe::is_read_only(text)
         } else {
             !pipe::orders(text)
@@ -160,10 +163,10 @@ impl ArgumentScan {
 
     /// Scans programs and expressions: all of their calls must be known to compute.
     pub(super) fn look_at_expression(&mut self, key: &[String], text: &str) {
-        if is(key, PATTERNS) {
+        if is(key, &NAMES.patterns) {
             return;
         }
-        if is(key, PROGRAMS) && !self.tool.searches && !is_understood(text) {
+        if is(key, &NAMES.programs) && !self.tool.searches && !is_understood(text) {
             self.note(Effect::Destructive, "is a program");
         }
         // `() => document.title`; a function that is named was scanned as an order.
@@ -173,13 +176,13 @@ impl ArgumentScan {
         }
         let of_other =
             key.len() > 1 && key.iter().any(|word| among("condition cron filter key projection regex schedule", word));
-        if is(key, "eval expr expression") && !of_other && !self.tool.of_logs() && !code::reads(text) {
+        if is(key, "eval expr expression") && !of_other && !self.tool.is_of(&TOOLS.logs) && !code::reads(text) {
             self.note(Effect::Destructive, "is an expression that is not known to only compute");
         }
         let chained = expression::is_chain(text);
         let computes = || expression::computes(text) || code::reads(text);
-        let calls = !chained && (expression::is_call(text) || is(key, EXPRESSIONS)) && !computes();
-        let runs = is(key, EXPRESSIONS) && (text.contains('`') || text.contains(';') && text.contains('('));
+        let calls = !chained && (expression::is_call(text) || is(key, &NAMES.expressions)) && !computes();
+        let runs = is(key, &NAMES.expressions) && (text.contains('`') || text.contains(';') && text.contains('('));
         if calls || runs || expression::is_template(text) {
             self.note(Effect::Destructive, "calls a function that is not known to only compute");
         }
@@ -187,10 +190,10 @@ impl ArgumentScan {
 
     /// Scans names for signs of a shell, and other texts for commands behind such signs.
     pub(super) fn look_at_signs(&mut self, key: &[String], text: &str) {
-        if is(key, COMMANDS) || is(key, PATTERNS) {
+        if is(key, &NAMES.commands) || is(key, &NAMES.patterns) {
             return;
         }
-        let names = is(key, PATHS) || is(key, NAMED);
+        let names = is(key, &NAMES.paths) || is(key, &NAMES.named);
         let signs = [";", "|", "`", "$(", "&&", "\n", "<", ">"];
         if names && signs.iter().any(|sign| text.contains(sign)) {
             self.note(Effect::Destructive, "has shell characters in place of a name");
@@ -241,28 +244,26 @@ impl ArgumentScan {
 
 /// Characters by which a shell changes the meaning of a word, if a tool joins words without quotes.
 const SIGNS: [char; 12] = [';', '|', '&', '$', '`', '<', '>', '(', ')', '\n', '\r', '\\'];
-/// Arguments that hold a statement, in tools that take one.
-const ASKING: &str = "q queries query statement statements";
 
 /// True if the arguments are a command or a statement, with nothing that could change its meaning: words of a list and
 /// companions without signs of a shell, and no unknown argument.
 pub(super) fn is_alone(arguments: &Map<String, Value>) -> bool {
     let plain = |text: &str| !text.contains(SIGNS);
-    let listed = arguments.keys().any(|key| is(&words(key), LISTS));
+    let listed = arguments.keys().any(|key| is(&words(key), &NAMES.argv));
     arguments.iter().all(|(key, value)| {
         let key = words(key);
         match value {
             Value::Null => true,
-            Value::String(text) if is(&key, COMMANDS) => !listed || plain(text),
-            Value::String(_) if is(&key, STATEMENTS) || is(&key, ASKING) => true,
-            Value::Array(_) if is(&key, COMMANDS) || is(&key, LISTS) => {
+            Value::String(text) if is(&key, &NAMES.commands) => !listed || plain(text),
+            Value::String(_) if is(&key, &NAMES.statements) || is(&key, &NAMES.asking) => true,
+            Value::Array(_) if is(&key, &NAMES.commands) || is(&key, &NAMES.argv) => {
                 texts_of(value).is_some_and(|words| words.iter().all(|word| plain(word)))
             }
             Value::String(text) => {
                 let whole = key.concat();
-                among(NOTES, &whole) || among(COMPANIONS, &whole) && plain(text)
+                among(&NAMES.notes, &whole) || among(&NAMES.companions, &whole) && plain(text)
             }
-            Value::Number(_) | Value::Bool(_) => among(COMPANIONS, &key.concat()),
+            Value::Number(_) | Value::Bool(_) => among(&NAMES.companions, &key.concat()),
             Value::Array(_) | Value::Object(_) => false,
         }
     })

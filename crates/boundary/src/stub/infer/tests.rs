@@ -26,7 +26,7 @@ fn call<'a>(args: &'a Value, recorded: &'a [RecordedResult], tool: &'a ToolName)
 
 fn stub(recorded: &[RecordedResult], args: &Value) -> Result<Stub, StubError> {
     let tool = ToolName::of("crm", "add");
-    answer(&Contracts::default(), &call(args, recorded, &tool), &mut RunState::seeded("seed", None))
+    answer(&Contracts::compile(Vec::new()).unwrap(), &call(args, recorded, &tool), &mut RunState::seeded("seed", None))
 }
 
 fn result(recorded: &[RecordedResult], args: &Value) -> Value {
@@ -156,7 +156,7 @@ fn recorded_results_precede_schema_samples_and_answer_reads() {
     let args = json!({"path": "/x"});
     let answered = |recorded: &[RecordedResult], says_read: bool| {
         let call = StubCall { output_schema: Some(&schema), says_read, ..call(&args, recorded, &tool) };
-        answer(&Contracts::default(), &call, &mut RunState::seeded("seed", None))
+        answer(&Contracts::compile(Vec::new()).unwrap(), &call, &mut RunState::seeded("seed", None))
     };
     let stub = answered(&calls, false).unwrap();
     assert_eq!((stub.contract.as_str(), &stub.result), ("crm.add@recorded", &json!({"content": "wrote /x"})));

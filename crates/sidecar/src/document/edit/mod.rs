@@ -153,21 +153,11 @@ pub enum EditError {
         slugs: Vec<String>,
     },
     /// No item of the section matches the reference.
-    #[error("item not found; the section has {items} items")]
-    UnknownItem {
-        /// Slug of the section.
-        section: String,
-        /// Number of items in the section.
-        items: usize,
-    },
+    #[error("item not found; the section has {0} items")]
+    UnknownItem(usize),
     /// Several items of the section match the reference.
-    #[error("{} items of the section match: give `index`, or give the item an id (`<!-- id: x -->`)", indexes.len())]
-    AmbiguousItem {
-        /// Slug of the section.
-        section: String,
-        /// Indexes of the matching items, counted from 1.
-        indexes: Vec<usize>,
-    },
+    #[error("{0} items of the section match: give `index`, or give the item an id (`<!-- id: x -->`)")]
+    AmbiguousItem(usize),
     /// Another element has the same explicit id.
     #[error("another element of the document has this id (`<!-- id: x -->`): use a different id, or none")]
     TakenId,

@@ -1,7 +1,7 @@
 //! Edits of whole sections, and of text in them.
 
 use super::{EditError, splice::Splice};
-use crate::document::{Document, DocumentLimits, Format, lines, yaml};
+use crate::document::{Document, Format, UNLIMITED, lines, yaml};
 
 impl Document {
     pub(super) fn heading(&self, level: usize, title: &str) -> Result<String, EditError> {
@@ -49,12 +49,10 @@ impl Document {
     /// Rejects content that a section of this level cannot hold: headings of its level or above, open fences or
     /// comments.
     pub(super) fn holds_below(&self, level: usize, body: &str) -> Result<(), EditError> {
-        let limits =
-            DocumentLimits { bytes: usize::MAX, sections: usize::MAX, items: usize::MAX, ..DocumentLimits::default() };
-        let read = Self::parse(format!("\n{body}"), self.format, &limits)?;
+        let read = Self::parse(format!("\n{body}"), self.format, &UNLIMITED)?;
         let beside = read.slugs.iter().any(|(at, _)| read.nodes[*at].level <= level);
         // Text that is added behind it later must still be read as itself.
-        let followed = Self::parse(format!("\n{body}\n\n# x\n"), self.format, &limits)?;
+        let followed = Self::parse(format!("\n{body}\n\n# x\n"), self.format, &UNLIMITED)?;
         let is_open = self.format == Format::Markdown && followed.slugs.len() == read.slugs.len();
         if beside || is_open { Err(EditError::BeyondItsPlace) } else { Ok(()) }
     }

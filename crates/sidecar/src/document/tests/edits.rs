@@ -164,7 +164,6 @@ fn ambiguous_and_invalid_edits_are_refused() {
     let item = |item: serde_json::Value| json!({"op": "remove_item", "section": "a", "item": item});
     let replaced =
         |words: &str| json!({"op": "replace_item", "section": "a", "item": {"text": "other"}, "text": words});
-    let section = "a".to_owned();
     for (value, error) in [
         (
             json!({"op": "remove_section", "section": "c"}),
@@ -174,12 +173,12 @@ fn ambiguous_and_invalid_edits_are_refused() {
             json!({"op": "remove_section", "section": "A"}),
             EditError::AmbiguousSection { slugs: vec!["a".into(), "a-2".into()] },
         ),
-        (item(json!({"text": "same"})), EditError::AmbiguousItem { section: section.clone(), indexes: vec![1, 2] }),
-        (item(json!({"text": "none"})), EditError::UnknownItem { section: section.clone(), items: 3 }),
-        (item(json!({"index": 4})), EditError::UnknownItem { section: section.clone(), items: 3 }),
-        (item(json!({"index": 0})), EditError::UnknownItem { section: section.clone(), items: 3 }),
-        (item(json!({"index": 1, "text": "other"})), EditError::UnknownItem { section: section.clone(), items: 3 }),
-        (item(json!({"text": " "})), EditError::UnknownItem { section, items: 3 }),
+        (item(json!({"text": "same"})), EditError::AmbiguousItem(2)),
+        (item(json!({"text": "none"})), EditError::UnknownItem(3)),
+        (item(json!({"index": 4})), EditError::UnknownItem(3)),
+        (item(json!({"index": 0})), EditError::UnknownItem(3)),
+        (item(json!({"index": 1, "text": "other"})), EditError::UnknownItem(3)),
+        (item(json!({"text": " "})), EditError::UnknownItem(3)),
         (item(json!({})), EditError::NoItemNamed),
         (replaced(" \n"), EditError::Empty("text")),
         (replaced("a\n- b"), EditError::BeyondItsPlace),
@@ -222,7 +221,7 @@ fn hostile_texts_are_parsed_and_patched_without_loss() {
             let theirs = format!("y\n{text}");
             drop(merge(&text, &format!("{text}\nx"), &theirs, format, &limits));
             let patch = Patch::between(&text, &theirs);
-            assert_eq!(patch.apply(&text).as_deref(), Ok(theirs.as_str()), "{part:?}");
+            assert_eq!(patch.apply(&text).as_deref(), Some(theirs.as_str()), "{part:?}");
         }
     }
 }

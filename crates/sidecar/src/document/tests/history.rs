@@ -5,14 +5,13 @@ use proptest::prelude::*;
 use super::{lines, markdown, yaml};
 use crate::document::{
     patch::Patch,
-    revision::{DocumentChange, Entry, Etag, Moved, ReplayError, compare_section, replay},
+    revision::{DocumentChange, Entry, Etag, Moved, compare_section, replay},
 };
 
 #[test]
 fn etag_matches_by_strong_comparison() {
     let etag = Etag::of("- [ ] one\n");
     assert_ne!(etag, Etag::of("- [ ] one"));
-    assert_eq!(etag.to_string().parse(), Ok(etag));
     assert_eq!(serde_json::from_str::<Etag>(&serde_json::to_string(&etag).unwrap()).unwrap(), etag);
     for (header, matches) in [
         (etag.header(), true),
@@ -25,22 +24,14 @@ fn etag_matches_by_strong_comparison() {
     ] {
         assert_eq!(etag.matches(&header), matches, "{header}");
     }
-    for wrong in ["", "9F64A747E1B97F131FABB6B447296C9B", "9f64", "ü9f64a747e1b97f131fabb6b447296c9"] {
-        assert!(wrong.parse::<Etag>().is_err(), "{wrong}");
-    }
 }
 
 #[test]
-fn patch_is_shown_as_a_unified_diff() {
-    let before = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n";
-    let after = "a\nb\nC\nd\ne\nf\ng\nh\ni\nj\nk\nl";
-    let patch = Patch::between(before, after);
-    assert_eq!(
-        patch.unified(before),
-        "@@ -1,6 +1,6 @@\n a\n b\n-c\n+C\n d\n e\n f\n@@ -9,3 +9,4 @@\n i\n j\n k\n+l\n\\ No newline at end of file\n"
-    );
-    assert!(patch.apply("a\nb\nx\nd\n").is_err());
-    assert_eq!(Patch::between("", "x\n").unified(""), "@@ -0,0 +1,1 @@\n+x\n");
+fn patch_applies_only_to_a_text_that_it_fits() {
+    let before = "a\nb\nc\nd\n";
+    let patch = Patch::between(before, "a\nb\nC\nd\nl");
+    assert_eq!(patch.apply(before), Some("a\nb\nC\nd\nl".into()));
+    assert_eq!(patch.apply("a\nb\nx\nd\n"), None);
     assert_eq!(Patch::between(before, before), Patch::default());
 }
 
@@ -49,14 +40,14 @@ fn history_with_a_gap_or_forged_patch_is_refused() {
     let texts = ["", "- a\n", "- a\n- b\n", "- b\n"];
     let entry = |pair: &[&str]| Entry::between("writer", None, DocumentChange::Put, pair[0], pair[1]);
     let entries: Vec<Entry> = texts.windows(2).map(entry).collect();
-    assert_eq!(replay("", &entries), Ok("- b\n".into()));
-    assert_eq!(replay("", &entries[1..]), Err(ReplayError::Gap { entry: 1 }));
-    assert_eq!(replay("", [&entries[0], &entries[2]]), Err(ReplayError::Gap { entry: 2 }));
+    assert_eq!(replay("", &entries), Some("- b\n".into()));
+    assert_eq!(replay("", &entries[1..]), None);
+    assert_eq!(replay("", [&entries[0], &entries[2]]), None);
     let mut forged = entries.clone();
     forged[1].patch.0[0].added = vec!["- c\n".into()];
-    assert_eq!(replay("", &forged), Err(ReplayError::Other { entry: 2 }));
+    assert_eq!(replay("", &forged), None);
     forged[1].patch.0[0].at = usize::MAX;
-    assert!(matches!(replay("", &forged), Err(ReplayError::Patch { entry: 2, .. })));
+    assert_eq!(replay("", &forged), None);
 }
 
 #[test]

@@ -5,9 +5,8 @@ use std::path::{Component, Path};
 use proptest::prelude::*;
 
 use crate::document::{
-    DocumentLimits, Format,
-    merge::MergeError,
-    name::{Name, NameError, ReadBack, ReadBackError, export_folder, read_back},
+    Format,
+    name::{Name, NameError, export_folder},
 };
 
 #[test]
@@ -48,26 +47,6 @@ fn document_names_are_portable_or_refused() {
     ] {
         assert_eq!(Name::of_document(text), Err(error), "{text}");
     }
-}
-
-#[test]
-fn exported_file_is_read_back_as_an_edit() {
-    let exported = "# Plan\n- [ ] write tests\n- [ ] deploy\n";
-    let read =
-        |current: &str, file: &[u8]| read_back(exported, current, file, Format::Markdown, &DocumentLimits::default());
-    assert_eq!(read("# Plan\n", exported.as_bytes()), Ok(ReadBack::Untouched));
-    assert_eq!(
-        read("# Plan\n- [x] write tests\n- [ ] deploy\n", b"# Plan\n- [ ] write tests\n- [ ] deploy at last\n"),
-        Ok(ReadBack::Changed("# Plan\n- [x] write tests\n- [ ] deploy at last\n".into()))
-    );
-    assert!(matches!(
-        read("# Plan\n- [ ] deploy\n", b"# Plan\n- [x] write tests\n- [ ] deploy\n"),
-        Err(ReadBackError::Merge(MergeError::Conflicts(_)))
-    ));
-    assert_eq!(read(exported, b"\xff\xfe"), Err(ReadBackError::NoText));
-    assert_eq!(read(exported, b"a\0b"), Err(ReadBackError::NoText));
-    let large = vec![b'x'; DocumentLimits::default().bytes + 1];
-    assert!(matches!(read(exported, &large), Err(ReadBackError::Merge(MergeError::Limit(_)))));
 }
 
 #[test]

@@ -90,7 +90,7 @@ fn conditions_see_arguments_and_taints_and_errors_block() {
     let taints = texts(&["untrusted_web"]);
     let args = json!({"amount": 20.0});
     let judged =
-        |tool: &ToolName, args: &Value, taints: &[String]| guard.judge(&Moment { taints, ..moment(call(tool, args)) });
+        |tool: &ToolName, args: &Value, taints: &[String]| guard.judge(&tainted(moment(call(tool, args)), taints));
     let (fetch, send) = (ToolName::of("web", "fetch"), ToolName::of("mail", "send_email"));
     assert_eq!(judged(&fetch, &args, &[]).taints, ["untrusted_web"]);
     assert_eq!(judged(&send, &args, &[]).decision, Allow);

@@ -18,6 +18,7 @@ use umbra_domain::{
         Since, TextRule,
     },
 };
+use umbra_policy::AgentContext;
 
 fn texts(list: &[&str]) -> Vec<String> {
     list.iter().map(|text| (*text).to_owned()).collect()
@@ -80,15 +81,16 @@ fn compiled(rules: &SidecarRules) -> Guardrail {
     Guardrail::compile(rules, &[]).unwrap()
 }
 
+/// Adds labels of the session to a moment.
+fn tainted<'a>(moment: Moment<'a>, taints: &'a [String]) -> Moment<'a> {
+    Moment { context: AgentContext { taints, ..moment.context }, ..moment }
+}
+
 /// Builds a moment of `bot` on `/answer`, without a document.
 fn moment(subject: MomentSubject<'_>) -> Moment<'_> {
     let (taints, documents) = (&[], &[]);
     Moment {
-        agent: "bot",
-        route: Some("/answer"),
-        modes: &[],
-        taints,
-        session: Some("s1"),
+        context: AgentContext { agent: "bot", route: Some("/answer"), modes: &[], taints, session: Some("s1") },
         subject,
         marks: &[],
         documents: Some(documents),

@@ -142,11 +142,13 @@ fn rulings(guard: &Guardrail, texts: Texts<'_>) -> Vec<(&'static str, Ruling)> {
     ];
     let judge = |(name, subject): (&'static str, MomentSubject<'_>)| {
         let moment = Moment {
-            agent: if texts.agent.is_empty() { "bot" } else { texts.agent },
-            route: Some("/answer"),
-            modes: &modes,
-            taints: &taints,
-            session: Some(texts.session),
+            context: AgentContext {
+                agent: if texts.agent.is_empty() { "bot" } else { texts.agent },
+                route: Some("/answer"),
+                modes: &modes,
+                taints: &taints,
+                session: Some(texts.session),
+            },
             subject,
             marks: if name == "secret" { &marks } else { &[] },
             documents: Some(&standing),

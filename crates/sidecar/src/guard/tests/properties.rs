@@ -103,7 +103,8 @@ fn ruled(rules: &[AnyRule], which: usize, taints: &[String]) -> Ruling {
         MomentSubject::Result { tool: &send, text },
     ];
     let modes = texts(&["careful"]);
-    let moment = Moment { modes: &modes, taints, ..moment(subjects[which]) };
+    let moment = moment(subjects[which]);
+    let moment = Moment { context: AgentContext { modes: &modes, taints, ..moment.context }, ..moment };
     let mut ruling = guard.judge(&moment);
     for rule in guard.model_rules(&moment, &ruling.clone()) {
         ruling = with_model(ruling, rule, Some(true), "so it is");

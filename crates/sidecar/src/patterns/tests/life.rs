@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::tools::{Catalogue, Memory, OfferRules, SelectionRequest, Situation, Task, Tool};
+use crate::tools::{Catalogue, Memory, OfferRules, SelectionRequest, Task, Tool};
 use umbra_domain::{Effect, PatternUse, ToolAnnotations};
+use umbra_policy::AgentContext;
 
 fn used(outcome: PatternOutcome, source: PatternSource) -> PatternUse {
     PatternUse { outcome, source, cost_usd: None, ms: None }
@@ -116,9 +117,9 @@ fn tool_memory_counts_outcomes_of_unquarantined_patterns() {
     );
     let limits = OfferRules::of(&[]).unwrap();
     let reasons = |memory: &Memory| {
-        let situation = Situation::default();
+        let context = AgentContext::default();
         let selection =
-            catalogue.select(&SelectionRequest { situation, ..SelectionRequest::new(&task, memory, &limits) });
+            catalogue.select(&SelectionRequest { context, ..SelectionRequest::new(&task, memory, &limits) });
         let mut told: Vec<String> =
             selection.ranked.iter().map(|one| format!("{}: {}", one.tool, one.reason)).collect();
         told.sort();

@@ -11,7 +11,8 @@ use uuid::Uuid;
 
 use super::*;
 use umbra_domain::{
-    NanoUsd, NewPattern, Pattern, PatternId, PatternOutcome, PatternSource, PatternStatus, ReviewId, ToolName,
+    NanoUsd, NewPattern, Pattern, PatternId, PatternOutcome, PatternProvenance, PatternSource, PatternStatus, ReviewId,
+    ToolName,
 };
 
 /// Builds the pattern with this number, of the agent `worker`.
@@ -27,10 +28,12 @@ fn named(tools: &[&str]) -> Vec<ToolName> {
     tools.iter().map(|name| ToolName::bare(*name)).collect()
 }
 
-fn origin(second: i64) -> ReportOrigin {
-    ReportOrigin {
+fn origin(second: i64) -> PatternProvenance {
+    PatternProvenance {
         source: PatternSource::Recorded,
         by: "laptop".to_owned(),
+        session: None,
+        task_id: None,
         review: None,
         at: Timestamp::from_second(1_700_000_000 + second).unwrap(),
     }
@@ -72,7 +75,8 @@ fn any_pattern() -> impl Strategy<Value = Pattern> {
     (any::<u128>(), any_new(), any::<bool>(), life, origin).prop_map(|(id, new, first, life, origin)| {
         let (source, by, review, at) = origin;
         let review = review.map(|id| ReviewId(Uuid::from_u128(id)));
-        let origin = ReportOrigin { source, by, review, at: Timestamp::from_microsecond(at).unwrap() };
+        let at = Timestamp::from_microsecond(at).unwrap();
+        let origin = PatternProvenance { source, by, session: None, task_id: None, review, at };
         let begun = begin(PatternId(Uuid::from_u128(id)), ScreenedPattern { pattern: new, quarantine: None }, origin);
         let (successes, failures, status, reason) = life;
         let agent = if first { "one" } else { "other" }.to_owned();

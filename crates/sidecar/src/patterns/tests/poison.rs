@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::tools::{Catalogue, OfferRules, SelectionRequest, Situation, Task, Tool};
+use crate::tools::{Catalogue, OfferRules, SelectionRequest, Task, Tool};
 use umbra_domain::{Effect, GuardVerdict, PolicyRule, ToolAnnotations};
+use umbra_policy::AgentContext;
 
 const TASK: &str = "find the messages about the invoice by subject";
 
@@ -217,9 +218,9 @@ fn poisoned_pattern_never_makes_a_denied_tool_allowed() {
     });
     let (catalogue, task) = (Catalogue::of(tools.into()), Task::of(TASK));
     let ranked = |patterns: &[Pattern]| -> BTreeSet<String> {
-        let (memory, situation) = (memory(patterns), Situation::default());
+        let (memory, context) = (memory(patterns), AgentContext::default());
         let selection =
-            catalogue.select(&SelectionRequest { situation, ..SelectionRequest::new(&task, &memory, &limits) });
+            catalogue.select(&SelectionRequest { context, ..SelectionRequest::new(&task, &memory, &limits) });
         selection.ranked.iter().map(|one| one.tool.to_string()).collect()
     };
     let allowed = |tool: &ToolName| tool.normal().own != "send_email";

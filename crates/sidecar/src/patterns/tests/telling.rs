@@ -106,16 +106,15 @@ fn step(tool: &str, ok: bool) -> MinedStep {
 }
 
 fn mined(task: &str, steps: &[MinedStep]) -> Option<NewPattern> {
-    mine(&ApprovedTask {
-        agent: "worker",
-        task_type: Some("office"),
-        task,
-        session: None,
-        task_id: Some("t1"),
+    let approved = NewPattern {
+        agent: "worker".to_owned(),
+        task_type: Some("office".to_owned()),
+        task: task.to_owned(),
+        task_id: Some("t1".to_owned()),
         cost_usd: Some(NanoUsd(5)),
-        ms: None,
-        steps,
-    })
+        ..NewPattern::default()
+    };
+    mine(approved, steps)
 }
 
 #[test]
@@ -203,11 +202,7 @@ proptest! {
                 MinedStep { tool: tool.map(ToolName::bare), ok: how > 20, rejected: how == 99, summary }
             })
             .collect();
-        let trajectory = ApprovedTask {
-            agent: &agent, task_type: None, task: &task, session: None, task_id: None, cost_usd: None, ms: None,
-            steps: &steps,
-        };
-        if let Some(new) = mine(&trajectory) {
+        if let Some(new) = mine(NewPattern { agent, task, ..NewPattern::default() }, &steps) {
             prop_assert_eq!(faults(&new), vec![]);
             prop_assert!(new.tools.windows(2).all(|pair| pair[0].joined() != pair[1].joined()));
             prop_assert!(steps.iter().all(|step| !step.rejected));

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::*;
 use umbra_domain::{Effect, GuardVerdict, PolicyMode, PolicyRule, ToolAnnotations, ToolName};
+use umbra_policy::AgentContext;
 
 fn tool(server: &str, name: &str, description: &str, effect: Effect) -> Tool {
     let annotations = ToolAnnotations { open_world: Some(true), ..ToolAnnotations::default() };
@@ -64,8 +65,8 @@ fn names(selection: &Selection<'_>) -> (Vec<String>, Vec<String>) {
 
 fn chosen(tools: Vec<Tool>, task: &str, memory: &Memory, limits: &OfferRules) -> (Vec<String>, Vec<String>) {
     let (catalogue, task) = (Catalogue::of(tools), Task::of(task));
-    let situation = Situation::default();
-    names(&catalogue.select(&SelectionRequest { situation, ..SelectionRequest::new(&task, memory, limits) }))
+    let context = AgentContext::default();
+    names(&catalogue.select(&SelectionRequest { context, ..SelectionRequest::new(&task, memory, limits) }))
 }
 
 #[test]
@@ -102,7 +103,7 @@ fn denied_tools_are_excluded_with_the_rule_as_reason() {
     };
     let taints = ["untrusted".to_owned()];
     let modes = ["careful".to_owned()];
-    let situation = Situation { agent: "writer", modes: &modes, taints: &taints, ..Situation::default() };
+    let context = AgentContext { agent: "writer", modes: &modes, taints: &taints, ..AgentContext::default() };
     for (rules, left, why) in [
         (vec![block("Mail.Send-Email")], 2, Some("denied by the rule house: not today")),
         (vec![block("mail.sendemail")], 2, Some("denied by the rule house: not today")),
@@ -124,7 +125,7 @@ fn denied_tools_are_excluded_with_the_rule_as_reason() {
         let limits = OfferRules::of(&rules).unwrap();
         let (catalogue, task, memory) = (Catalogue::of(office()), Task::of("email"), Memory::new(5));
         let selection =
-            catalogue.select(&SelectionRequest { situation, ..SelectionRequest::new(&task, &memory, &limits) });
+            catalogue.select(&SelectionRequest { context, ..SelectionRequest::new(&task, &memory, &limits) });
         let excluded = names(&selection).1;
         let fit = selection.ranked.iter().filter(|one| one.reason.contains("`email`")).count();
         assert_eq!(fit, left, "{rules:?} {excluded:?}");
@@ -182,9 +183,9 @@ fn past_success_raises_a_tools_score_and_failure_lowers_it() {
     let (send, search) = (ToolName::of("mail", "sendEmail"), ToolName::of("mail", "search_emails"));
     let score = |memory: &Memory, name: &ToolName| {
         let (catalogue, limits, task) = (Catalogue::of(office()), anything(), Task::of(task));
-        let situation = Situation::default();
+        let context = AgentContext::default();
         let selection =
-            catalogue.select(&SelectionRequest { situation, ..SelectionRequest::new(&task, memory, &limits) });
+            catalogue.select(&SelectionRequest { context, ..SelectionRequest::new(&task, memory, &limits) });
         let one = selection.ranked.iter().find(|one| one.tool == name).unwrap();
         (one.score, one.reason.clone())
     };
@@ -234,9 +235,9 @@ fn list_is_filled_keeps_wanted_tools_and_has_a_confidence() {
     let limits = OfferRules::of(&[block("bank.*")]).unwrap();
     let always = [ToolName::bare("weather__forecast"), ToolName::of("bank", "transfer"), ToolName::bare("unknown")];
     let select = |task: &str, limit, always| {
-        let (task, situation) = (Task::of(task), Situation::default());
+        let (task, context) = (Task::of(task), AgentContext::default());
         let selection = catalogue.select(&SelectionRequest {
-            situation,
+            context,
             limit,
             always,
             ..SelectionRequest::new(&task, &memory, &limits)
@@ -292,8 +293,8 @@ fn remembered(tools: &[Tool], tasks: &[(prop::sample::Index, String, bool)]) -> 
 /// Agent, route, mode and taint, each true if it is the one that a rule may name.
 type Asking = [bool; 4];
 
-fn situation([agent, route, mode, taint]: Asking, words: &[String; 2]) -> Situation<'_> {
-    Situation {
+fn context([agent, route, mode, taint]: Asking, words: &[String; 2]) -> AgentContext<'_> {
+    AgentContext {
         agent: if agent { "clerk-1" } else { "cook" },
         route: if route { Some("/pay/now") } else { None },
         modes: if mode { &words[..1] } else { &words[1..] },
@@ -334,9 +335,9 @@ proptest! {
         let limits = if most == Effect::Destructive { OfferRules::of(&[rule]) } else { OfferRules::of(&[rule, graver]) };
         let (catalogue, task) = (Catalogue::of(tools.clone()), Task::of(&task));
         let words = ["plan".to_owned(), "web".to_owned()];
-        let (limits, situation) = (limits.unwrap(), situation(asking, &words));
-        let selection = catalogue.select(&SelectionRequest { situation, limit: 100, ..SelectionRequest::new(&task, &memory, &limits) });
-        let all = catalogue.select(&SelectionRequest { situation, limit: 100, ..SelectionRequest::new(&task, &memory, &anything()) });
+        let (limits, context) = (limits.unwrap(), context(asking, &words));
+        let selection = catalogue.select(&SelectionRequest { context, limit: 100, ..SelectionRequest::new(&task, &memory, &limits) });
+        let all = catalogue.select(&SelectionRequest { context, limit: 100, ..SelectionRequest::new(&task, &memory, &anything()) });
         for one in &selection.ranked {
             let offered = tools.iter().find(|tool| tool.name == *one.tool).unwrap();
             prop_assert!((!holds || offered.name.server.as_deref() == Some("open")) && offered.effect <= most);
@@ -362,8 +363,8 @@ proptest! {
     ) {
         let memory = remembered(&tools, &tasks);
         let (one, other, task, limits) = (Catalogue::of(tools), Catalogue::of(shuffled), Task::of(&task), anything());
-        let situation = Situation::default();
-        let request = SelectionRequest { situation, limit: 100, ..SelectionRequest::new(&task, &memory, &limits) };
+        let context = AgentContext::default();
+        let request = SelectionRequest { context, limit: 100, ..SelectionRequest::new(&task, &memory, &limits) };
         let whole = one.select(&request);
         prop_assert_eq!(&whole, &other.select(&request));
         prop_assert!(whole.ranked.iter().all(|one| (0.0..=1.0).contains(&one.score)));
