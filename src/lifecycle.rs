@@ -103,6 +103,16 @@ impl Tasks {
         });
     }
 
+    /// Runs a task that is not essential, and cancels `then` when it has returned.
+    pub fn spawn_then(
+        &self,
+        name: &'static str,
+        task: impl Future<Output = ()> + Send + 'static,
+        then: CancellationToken,
+    ) {
+        self.spawn(name, task.map(move |()| then.cancel()));
+    }
+
     /// Runs an essential task: when it panics, or returns before the soft stop, the process drains and
     /// [`Tasks::shutdown`] reports the failure.
     pub fn spawn_essential(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {

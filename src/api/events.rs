@@ -209,7 +209,7 @@ pub async fn post_batch(State(api): State<Api>, caller: Caller, request: Request
 #[utoipa::path(get, path = "/v1/events", tag = "events",
     params(("agent" = Option<String>, Query, description = "Only those of this agent"),
         ("task_id" = Option<String>, Query, description = "Only events of this task"),
-        super::openapi::Paging),
+        super::openapi::Pages, super::openapi::Times),
     responses((status = 200, description = "A page", body = Listing<EventView>)))]
 pub async fn list_events(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<Listing<EventView>> {
     caller.require(Scope::Read)?;

@@ -32,7 +32,7 @@ const OBSERVATIONS: char = 'o';
 /// Lists findings in the order in which they became visible: poll with `resume_cursor`. Findings of passive shadows
 /// come only with `mode=passive`.
 #[utoipa::path(get, path = "/v1/findings", tag = "findings",
-    params(FindingQuery, super::openapi::Paging,
+    params(FindingQuery, super::openapi::Pages, super::openapi::Times,
         ("format" = Option<String>, Query, deprecated,
             description = "`sarif` gives the same answer as GET /v1/findings.sarif")),
     responses((status = 200, description = "A page", body = Listing<FindingItem>)))]
@@ -47,7 +47,7 @@ pub async fn list_findings(State(api): State<Api>, caller: Caller, mut params: P
 
 /// Lists findings as a SARIF 2.1.0 log, for code scanning pages, editors and gates. Pages are the same as those of GET
 /// /v1/findings.
-#[utoipa::path(get, path = "/v1/findings.sarif", tag = "findings", params(FindingQuery, super::openapi::Paging),
+#[utoipa::path(get, path = "/v1/findings.sarif", tag = "findings", params(FindingQuery, super::openapi::Pages, super::openapi::Times),
     responses((status = 200, description = "A page", body = Object, content_type = "application/sarif+json")))]
 pub async fn list_findings_sarif(State(api): State<Api>, caller: Caller, params: Params) -> Result<Response, Problem> {
     findings(&api, &caller, params, true).await
@@ -202,7 +202,7 @@ pub async fn patch_finding(
         ("trigger" = Option<String>, Query, description = "Only those of this trigger"),
         ("mode" = Option<Mode>, Query, description = "Only those of shadows in this mode"),
         ("assessment" = Option<Assessment>, Query, description = "Only those with this assessment"),
-        super::openapi::Paging),
+        super::openapi::Pages, super::openapi::Times),
     responses((status = 200, description = "A page", body = Listing<Observation>)))]
 pub async fn list_observations(
     State(api): State<Api>,

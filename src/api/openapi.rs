@@ -12,6 +12,7 @@ use axum::{
     response::{Html, IntoResponse},
     routing::get,
 };
+use jiff::Timestamp;
 use utoipa::{
     IntoParams, OpenApi,
     openapi::{
@@ -24,28 +25,7 @@ use utoipa::{
 
 use super::problem::{Problem, ProblemDocument};
 
-/// Query parameters `limit`, `order`, `cursor`, `since` and `until` of lists.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "it documents parameters; `params` reads them")]
-pub struct Paging {
-    /// Most items of the page.
-    #[param(minimum = 1, maximum = 500, default = 50)]
-    limit: Option<u32>,
-    /// `asc`, oldest first, or `desc`.
-    #[param(example = "asc")]
-    order: Option<String>,
-    /// `next_cursor` or `resume_cursor` of an earlier answer.
-    cursor: Option<String>,
-    /// Items from this time on (RFC 3339).
-    #[param(value_type = Option<String>, format = DateTime)]
-    since: Option<String>,
-    /// Items before this time (RFC 3339).
-    #[param(value_type = Option<String>, format = DateTime)]
-    until: Option<String>,
-}
-
-/// Query parameters `limit`, `order` and `cursor` of lists without times.
+/// Query parameters `limit`, `order` and `cursor` of lists.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "it documents parameters; `params` reads them")]
@@ -58,6 +38,17 @@ pub struct Pages {
     order: Option<String>,
     /// `next_cursor` or `resume_cursor` of an earlier answer.
     cursor: Option<String>,
+}
+
+/// Query parameters `since` and `until` of lists.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "it documents parameters; `params` reads them")]
+pub struct Times {
+    /// Items from this time on (RFC 3339).
+    since: Option<Timestamp>,
+    /// Items before this time (RFC 3339).
+    until: Option<Timestamp>,
 }
 
 #[derive(OpenApi)]

@@ -19,7 +19,7 @@ const FEED: char = 'x';
     params(("agent" = Option<String>, Query, description = "Only those of this agent"),
         ("task_type" = Option<String>, Query, description = "Only those of this type of task"),
         ("status" = Option<String>, Query, description = "open or closed"),
-        super::openapi::Paging),
+        super::openapi::Pages, super::openapi::Times),
     responses((status = 200, description = "A page", body = Listing<ReflexionItem>)))]
 pub async fn list_reflexions(
     State(api): State<Api>,

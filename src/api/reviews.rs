@@ -150,7 +150,7 @@ async fn with_findings(api: &Api, mut review: Review) -> Result<Review, Problem>
         ("mode" = Option<Mode>, Query, description = "Only those of shadows in this mode"),
         ("state" = Option<String>, Query, description = "queued, running, done or failed"),
         ("assessment" = Option<Assessment>, Query, description = "Only those with this assessment"),
-        super::openapi::Paging),
+        super::openapi::Pages, super::openapi::Times),
     responses((status = 200, content((Listing<Review> = "application/json"), (String = "text/markdown")),
         description = "A page. As markdown the page includes the findings, and its cursors are in `umbra-next-cursor` \
                        and `umbra-resume-cursor`")))]

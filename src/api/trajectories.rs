@@ -120,7 +120,7 @@ pub struct Trajectory {
 #[utoipa::path(get, path = "/v1/trajectories", tag = "trajectories",
     params(("agent" = Option<String>, Query, description = "Only tasks with events of this agent"),
         ("mode" = Option<Mode>, Query, description = "Count only reviews of this mode; all but passive unless given"),
-        super::openapi::Paging),
+        super::openapi::Pages, super::openapi::Times),
     responses((status = 200, description = "A page", body = Listing<TrajectorySummary>)))]
 pub async fn list_trajectories(
     State(api): State<Api>,

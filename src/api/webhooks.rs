@@ -82,7 +82,7 @@ pub async fn list_webhooks(State(api): State<Api>, caller: Caller, params: Param
 /// Lists deliveries that were given up, in that order. They are kept for 30 days.
 #[utoipa::path(get, path = "/v1/webhooks/dead", tag = "admin",
     params(("endpoint" = Option<String>, Query,
-        description = "Only dead letters to this endpoint"), super::openapi::Paging),
+        description = "Only dead letters to this endpoint"), super::openapi::Pages, super::openapi::Times),
     responses((status = 200, description = "A page", body = Listing<DeadLetter>)))]
 pub async fn list_dead(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<Listing<DeadLetter>> {
     caller.require(Scope::Admin)?;

@@ -68,21 +68,9 @@ impl RunningProxy {
         proxy.caller.session.get_or_insert_with(|| format!("mcp_{}", flows.clock.new_id().simple()));
         let (background, stop) = (Tasks::new(), CancellationToken::new());
         // They end one after the other: each leaves work for the next.
-        let (scribed, written) = (CancellationToken::new(), CancellationToken::new());
-        background.spawn("scribe", {
-            let (stop, scribed) = (stop.clone(), scribed.clone());
-            async move {
-                scribe.run(stop).await;
-                scribed.cancel();
-            }
-        });
-        background.spawn("writer", {
-            let (scribed, written) = (scribed.clone(), written.clone());
-            async move {
-                writer.run(scribed).await;
-                written.cancel();
-            }
-        });
+        let scribed = CancellationToken::new();
+        background.spawn_then("scribe", scribe.run(stop.clone()), scribed.clone());
+        background.spawn("writer", writer.run(scribed.clone()));
         background.spawn("decisions", decisions.run(scribed));
         background.spawn("spool", filer.run(stop.clone()));
         background.spawn("embeddings", flows.sidecar.clone().embed_until(stop.clone()));

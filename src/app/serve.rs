@@ -129,24 +129,14 @@ async fn run(
     let profiles = Arc::new(profiles);
     // The writer stores its events, so it ends before the writer.
     let answered = CancellationToken::new();
-    background.spawn("scribe", {
-        let (answered, requests_done) = (answered.clone(), requests_done.clone());
-        async move {
-            scribe.run(answered).await;
-            requests_done.cancel();
-        }
-    });
+    background.spawn_then("scribe", scribe.run(answered.clone()), requests_done.clone());
     follow_calls(&flows, &background, &leave);
     start_sidecar_tasks(&flows, &background, &leave, interventions, &requests_done);
     let abandon = background.hard().child_token();
-    background.spawn("dispatcher", {
-        let (stop, hard, done) = (tasks.soft().clone(), abandon.clone(), reviews_done.clone());
-        let reviews = flows.reviews.clone();
-        async move {
-            dispatcher.run(stop, hard, move |job, payload| reviews.clone().perform(job, payload)).await;
-            done.cancel();
-        }
-    });
+    let reviews = flows.reviews.clone();
+    let perform = move |job, payload| reviews.clone().perform(job, payload);
+    let dispatched = dispatcher.run(tasks.soft().clone(), abandon.clone(), perform);
+    background.spawn_then("dispatcher", dispatched, reviews_done.clone());
     background.spawn("succession", {
         let (succeed, leave) = (database.take_over_when_owner_exits(), leave.clone());
         async move { leave.run_until_cancelled(succeed).await.unwrap_or_default() }

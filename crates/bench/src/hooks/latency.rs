@@ -4,23 +4,13 @@ use std::{
     io::Write,
     path::Path,
     process::{Command, Stdio},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use anyhow::{Context, ensure};
 use serde_json::json;
 
-use crate::{BenchGlobalOptions, answer, answer_json, testbed::Testbed};
-
-/// Times of many runs, sorted.
-struct Times(Vec<Duration>);
-
-impl Times {
-    fn ms(&self, share: usize) -> f64 {
-        let at = (self.0.len() * share / 100).min(self.0.len().saturating_sub(1));
-        self.0.get(at).copied().unwrap_or_default().as_secs_f64() * 1e3
-    }
-}
+use crate::{BenchGlobalOptions, answer, answer_json, load::Answered, testbed::Testbed};
 
 /// Runs a hook so many times, one after the other, with the server on loopback, and prints its times.
 ///
@@ -46,7 +36,7 @@ pub async fn run(global: &BenchGlobalOptions, calls: usize) -> anyhow::Result<()
     let (idle, hook, bytes) = tokio::task::spawn_blocking(measure).await??;
     drop(server);
     testbed.close().await;
-    let [p50, p99, base50] = [hook.ms(50), hook.ms(99), idle.ms(50)];
+    let [p50, p99, base50] = [hook.quantile_ms(0.5), hook.quantile_ms(0.99), idle.quantile_ms(0.5)];
     if global.json {
         return answer_json(
             &json!({"calls": calls, "p50_ms": p50, "p99_ms": p99, "idle_p50_ms": base50, "bytes": bytes}),
@@ -59,15 +49,15 @@ pub async fn run(global: &BenchGlobalOptions, calls: usize) -> anyhow::Result<()
     Ok(())
 }
 
-fn times(calls: usize, mut run: impl FnMut(usize) -> anyhow::Result<String>) -> anyhow::Result<Times> {
-    let mut times = Vec::with_capacity(calls);
+fn times(calls: usize, mut run: impl FnMut(usize) -> anyhow::Result<String>) -> anyhow::Result<Answered> {
+    let (began, mut latencies) = (Instant::now(), Vec::with_capacity(calls));
     for n in 0..calls {
-        let began = Instant::now();
+        let asked = Instant::now();
         run(n)?;
-        times.push(began.elapsed());
+        latencies.push(u32::try_from(asked.elapsed().as_micros()).unwrap_or(u32::MAX));
     }
-    times.sort();
-    Ok(Times(times))
+    latencies.sort_unstable();
+    Ok(Answered { time: began.elapsed(), latencies, in_all: calls as u64 })
 }
 
 fn start(program: &Path, arguments: &[&str], input: &str) -> anyhow::Result<String> {
