@@ -15,7 +15,7 @@ fn words<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String
 
 macro_rules! name_table {
     ($($(#[$doc:meta])* $field:ident),* $(,)?) => {
-        /// Names of the attributes for each fact, most significant first; `dialects/fields.toml`.
+        /// Names of attributes and members by their meaning, most significant first; `dialects/fields.toml`.
         #[derive(Debug, Default, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub(crate) struct FieldNames {
