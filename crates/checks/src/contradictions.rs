@@ -9,6 +9,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::literal_scanner::LiteralScanner;
+use crate::word_lists;
 use umbra_domain::{CheckName, Event, FieldName, Hit, Severity, ToolCall};
 
 /// Bytes that are read at each end of a result, where tools report success or failure.
@@ -107,24 +108,8 @@ fn of_json(result: &str) -> Option<&'static str> {
     if status.as_i64().is_some_and(|status| (400..600).contains(&status)) {
         return Some("the tool's result has an HTTP error status");
     }
-    BAD_STATUS.contains(&word.as_str()).then_some("the tool's result says that it failed")
+    word_lists::lists("bad_statuses", &word).then_some("the tool's result says that it failed")
 }
-
-/// Words of a `status` that mean failure: an act that was not done, a service that does not run.
-const BAD_STATUS: [&str; 12] = [
-    "error",
-    "failed",
-    "failure",
-    "declined",
-    "rejected",
-    "denied",
-    "unhealthy",
-    "timeout",
-    "timed_out",
-    "cancelled",
-    "canceled",
-    "bounced",
-];
 
 /// Returns the failure that a result in words reports, by the first sign found.
 fn of_text(result: &str) -> Option<&'static str> {

@@ -4,30 +4,8 @@
 use std::{ops::Range, sync::LazyLock};
 
 use super::{literal_scanner::LiteralScanner, refusals::declines};
+use crate::word_lists;
 use umbra_domain::{CheckName, Event, FieldName, Hit, Severity};
-
-/// Openings that reward models and model judges are known to score highly though nothing follows
-/// (Zhao et al., "One Token to Fool LLM-as-a-Judge", arXiv:2507.08794).
-const MASTER_KEYS: [&str; 18] = [
-    "thought process",
-    "let's solve this problem step by step",
-    "let's solve this step by step",
-    "let's think step by step",
-    "solution",
-    "answer",
-    "the answer is",
-    "final answer",
-    "explanation",
-    "reasoning",
-    "step 1",
-    "sure",
-    "certainly",
-    "here is the answer",
-    "here is the solution",
-    "okay",
-    "we need to solve this",
-    "conclusion",
-];
 
 /// Longest refusal, in bytes; a longer text says something else as well.
 const LONGEST_REFUSAL: usize = 700;
@@ -83,7 +61,7 @@ fn judge(output: &str) -> Option<(&'static str, &'static str)> {
     }
     let plain = text.replace('’', "'");
     let bare = plain.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
-    if MASTER_KEYS.contains(&bare.as_str()) && !(bare == "sure" || bare == "okay")
+    if word_lists::lines("master_keys").any(|key| key == bare) && !(bare == "sure" || bare == "okay")
         || matches!(text.to_lowercase().as_str(), "sure:" | "okay:")
     {
         return Some(("content_free", "The output is an opening phrase with nothing after it."));
@@ -96,31 +74,12 @@ fn judge(output: &str) -> Option<(&'static str, &'static str)> {
 
 /// True if every sentence could stand in any answer, and at least one offers or hopes something.
 fn is_courtesy(text: &str) -> bool {
-    const OFFERS: [&str; 17] = [
-        "let me know if",
-        "please let me know",
-        "is there anything else",
-        "feel free to",
-        "i hope this helps",
-        "hope this helps",
-        "i'd be happy to help",
-        "i would be happy to help",
-        "i'm happy to help",
-        "happy to help",
-        "how can i help",
-        "how can i assist",
-        "how may i",
-        "what can i do for you",
-        "i'm here to help",
-        "thank you for your question",
-        "great question",
-    ];
     const FILLERS: [&str; 7] = ["sure", "certainly", "of course", "absolutely", "okay", "thanks", "thank you"];
     let mut offers = false;
     let mut sentences = text.split(['.', '!', '?', '\n']).map(str::trim).filter(|sentence| !sentence.is_empty());
     let all = sentences.all(|sentence| {
         let lower = sentence.to_lowercase();
-        let offer = OFFERS.iter().any(|offer| lower.starts_with(offer)) && !lower.contains([':', ';']);
+        let offer = word_lists::lines("offers").any(|offer| lower.starts_with(offer)) && !lower.contains([':', ';']);
         offers |= offer;
         offer || FILLERS.contains(&lower.trim_end_matches(','))
     });
@@ -193,28 +152,12 @@ fn is_comment(line: &str) -> bool {
 fn is_elision(line: &str) -> bool {
     const LEFT: [&str; 8] =
         ["rest of", "existing", "remaining", "previous", "same as", "unchanged", "other ", "omitted"];
-    const WHAT: [&str; 14] = [
-        "code",
-        "implementation",
-        "function",
-        "method",
-        "file",
-        "content",
-        "logic",
-        "class",
-        "unchanged",
-        "the same",
-        "as before",
-        "imports",
-        "omitted",
-        "tests",
-    ];
     let bare = line.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '.' && c != '…' && c != '#' && c != '/');
     let lower = line.to_lowercase();
     (is_comment(line) || bare.starts_with("...") || bare.starts_with('…'))
         && lower.len() <= 120
         && LEFT.iter().any(|word| lower.contains(word))
-        && WHAT.iter().any(|word| lower.contains(word))
+        && word_lists::lines("elided_things").any(|word| lower.contains(word))
 }
 
 fn plans(line: &str) -> bool {

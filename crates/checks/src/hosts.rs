@@ -4,6 +4,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use crate::word_lists;
 use umbra_domain::FieldName;
 
 /// True if a text begins with the URL of a network resource.
@@ -45,53 +46,6 @@ const MOST_WORDS: usize = 8;
 /// Returns the outside host that a script connects to: by a network program, or from code that it runs. A URL in a
 /// message, a comment or a written file is only text.
 pub(super) fn reached(script: &str) -> Option<String> {
-    const PROGRAMS: [&str; 45] = [
-        "curl",
-        "wget",
-        "http",
-        "https",
-        "xh",
-        "npm",
-        "yarn",
-        "pnpm",
-        "npx",
-        "pip",
-        "pip3",
-        "uv",
-        "uvx",
-        "pipx",
-        "cargo",
-        "go",
-        "docker",
-        "podman",
-        "kubectl",
-        "helm",
-        "aws",
-        "gcloud",
-        "gsutil",
-        "az",
-        "nc",
-        "ncat",
-        "telnet",
-        "socat",
-        "ftp",
-        "aria2c",
-        "brew",
-        "apt",
-        "apt-get",
-        "gem",
-        "rclone",
-        "terraform",
-        "lynx",
-        "open",
-        "xdg-open",
-        "iwr",
-        "irm",
-        "invoke-webrequest",
-        "invoke-restmethod",
-        "psql",
-        "mongosh",
-    ];
     const INTERPRETERS: [&str; 10] = ["python", "python3", "node", "ruby", "perl", "php", "deno", "bun", "bash", "sh"];
     const REMOTE: [&str; 8] = ["clone", "fetch", "pull", "push", "remote", "ls-remote", "submodule", "archive"];
     if let Some(host) = remote_login(script) {
@@ -118,8 +72,8 @@ pub(super) fn reached(script: &str) -> Option<String> {
             if silent && !substituted {
                 break;
             }
-            let goes =
-                PROGRAMS.contains(&lower.as_str()) || lower == "git" && words().any(|word| REMOTE.contains(&word));
+            let goes = word_lists::lists("network_programs", &lower)
+                || lower == "git" && words().any(|word| REMOTE.contains(&word));
             if goes && let Some(host) = hosts(part).next() {
                 return Some(host);
             }

@@ -46,6 +46,7 @@ mod secrets;
 mod tests;
 mod triggers;
 mod truncation;
+mod word_lists;
 
 use std::{borrow::Cow, collections::BTreeSet};
 

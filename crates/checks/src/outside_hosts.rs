@@ -9,91 +9,11 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::{commands, hosts::is_outside, literal_scanner::LiteralScanner};
+use super::{commands, hosts::is_outside, literal_scanner::LiteralScanner, word_lists};
 use umbra_domain::{CheckName, Event, FieldName, Hit, OutputForm, Severity};
 
 /// Most hits in an event.
 const MOST_HITS: usize = 20;
-
-/// Services that catch requests, expose a private port, or accept any file or text without an account.
-const CATCHERS: &[&str] = &[
-    "webhook.site",
-    "requestbin.com",
-    "requestbin.net",
-    "pipedream.net",
-    "requestcatcher.com",
-    "beeceptor.com",
-    "hookbin.com",
-    "postb.in",
-    "ptsv2.com",
-    "ptsv3.com",
-    "burpcollaborator.net",
-    "oastify.com",
-    "oast.fun",
-    "oast.live",
-    "oast.me",
-    "oast.online",
-    "oast.pro",
-    "oast.site",
-    "interact.sh",
-    "interactsh.com",
-    "dnslog.cn",
-    "ceye.io",
-    "canarytokens.com",
-    "ngrok.io",
-    "ngrok.app",
-    "ngrok-free.app",
-    "ngrok-free.dev",
-    "ngrok.dev",
-    "serveo.net",
-    "localhost.run",
-    "lhr.life",
-    "loca.lt",
-    "localtunnel.me",
-    "trycloudflare.com",
-    "bore.pub",
-    "pagekite.me",
-    "transfer.sh",
-    "file.io",
-    "0x0.st",
-    "temp.sh",
-    "bashupload.com",
-    "oshi.at",
-    "gofile.io",
-    "anonfiles.com",
-    "catbox.moe",
-    "termbin.com",
-    "ix.io",
-    "sprunge.us",
-    "paste.rs",
-    "dpaste.org",
-    "dpaste.com",
-    "hastebin.com",
-    "pastebin.com",
-    "paste.ee",
-    "rentry.co",
-    "privatebin.net",
-    "ghostbin.com",
-];
-/// Services whose addresses redirect to other addresses.
-const SHORTENERS: &[&str] = &[
-    "bit.ly",
-    "tinyurl.com",
-    "t.co",
-    "goo.gl",
-    "is.gd",
-    "v.gd",
-    "ow.ly",
-    "cutt.ly",
-    "rb.gy",
-    "shorturl.at",
-    "t.ly",
-    "rebrand.ly",
-    "buff.ly",
-    "lnkd.in",
-    "tiny.cc",
-    "s.id",
-];
 
 /// Returns hits for the hosts of an event that should not be reached.
 pub(super) fn hits(event: &Event, allowed: Option<&[String]>) -> Vec<Hit> {
@@ -170,7 +90,7 @@ fn judge(target: &Target, allowed: Option<&[String]>) -> Option<(&'static str, S
     if allowed.is_some_and(|allowed| allowed.iter().any(|pattern| matches(pattern, host))) {
         return None;
     }
-    if CATCHERS.iter().any(|name| is_below(host, name)) {
+    if word_lists::words("catchers").any(|name| is_below(host, name)) {
         return Some(("catcher", Severity::Warning, format!("Reaches `{host}`, which accepts data from anyone.")));
     }
     if allowed.is_some() && is_outside(host) {
@@ -180,7 +100,7 @@ fn judge(target: &Target, allowed: Option<&[String]>) -> Option<(&'static str, S
             format!("Reaches `{host}`, which is not on the list of allowed hosts."),
         ));
     }
-    if SHORTENERS.contains(&host.as_str()) {
+    if word_lists::lists("shorteners", host) {
         return Some((
             "shortened",
             Severity::Info,
@@ -308,7 +228,7 @@ fn is_name(host: &str, word: &str) -> bool {
         "css", "rs", "go", "csv", "xml", "pem", "git", "conf",
     ];
     let Some((rest, last)) = host.rsplit_once('.') else { return false };
-    let known = CATCHERS.iter().chain(SHORTENERS).any(|name| is_below(host, name));
+    let known = word_lists::words("catchers").chain(word_lists::words("shorteners")).any(|name| is_below(host, name));
     let named =
         rest.split('.').all(|label| !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-'))
             && last.len() >= 2

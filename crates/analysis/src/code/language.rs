@@ -247,7 +247,7 @@ fn is_shell(line: &str) -> bool {
 }
 
 /// Returns the word that ends the here-document that a command opens.
-fn here_document(line: &str) -> Option<&str> {
+pub(super) fn here_document(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once("<<").filter(|(_, rest)| !rest.starts_with('<'))?;
     let word = rest.trim_start_matches(['-', '~', ' ', '\'', '"', '\\']);
     let end = word.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(word.len());

@@ -8,7 +8,7 @@ use memchr::memchr;
 
 use super::{
     calls::{self, CallMeaning},
-    language::Language,
+    language::{Language, here_document},
     tokens::{Token, Tokens},
 };
 
@@ -57,16 +57,36 @@ pub fn started(code: &str, language: Option<Language>) -> Vec<Started> {
     CodeReader { code, tokens, language, given: Vec::new(), values, effort, found: Vec::new() }.read()
 }
 
-/// True if a source text opens more brackets than it closes, outside of literals and comments. A closing bracket
-/// without an opening one, in a part that begins in the middle, is ignored.
+/// True if a source text opens more brackets than it closes, outside of literals and comments, or ends within a literal
+/// or a here-document. A closing bracket without an opening one, in a part that begins in the middle, is ignored.
 pub fn is_open(code: &str, language: Option<Language>) -> bool {
+    if language == Some(Language::Shell) {
+        return in_here_document(code);
+    }
     let mut tokens = Tokens::new(code, language);
-    let depth = std::iter::from_fn(|| tokens.next()).fold(0_usize, |depth, (token, _)| match token {
-        Token::Sign('(' | '[' | '{') => depth + 1,
-        Token::Sign(')' | ']' | '}') => depth.saturating_sub(1),
-        _ => depth,
-    });
-    depth > 0
+    let (mut depth, mut quoted) = (0_usize, false);
+    while let Some((token, _)) = tokens.next() {
+        match token {
+            Token::Sign('(' | '[' | '{') => depth += 1,
+            Token::Sign(')' | ']' | '}') => depth = depth.saturating_sub(1),
+            Token::Sign('"') => quoted = language.is_some(),
+            Token::Sign('\n') => quoted = false,
+            _ => {}
+        }
+    }
+    depth > 0 || quoted
+}
+
+/// True if a script ends before a here-document does. Words in capitals alone count: `1 << n` shifts.
+fn in_here_document(script: &str) -> bool {
+    let mut given = None;
+    for line in script.lines() {
+        given = match given {
+            Some(end) => Some(end).filter(|end| line.trim_start() != *end),
+            None => here_document(line).filter(|end| end.starts_with(|c: char| c.is_ascii_uppercase())),
+        };
+    }
+    given.is_some()
 }
 
 /// True if a text names a call of the table, or has backquotes where these run commands.

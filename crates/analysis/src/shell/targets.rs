@@ -26,73 +26,14 @@ pub enum PathKind {
 }
 
 /// Directories that builds and package managers create.
-const REBUILT: [&str; 36] = [
-    "build",
-    "_build",
-    "dist",
-    "target",
-    "out",
-    "output",
-    "node_modules",
-    "__pycache__",
-    ".cache",
-    "cache",
-    "tmp",
-    "temp",
-    ".tmp",
-    ".next",
-    ".nuxt",
-    ".turbo",
-    ".parcel-cache",
-    "coverage",
-    ".coverage",
-    ".pytest_cache",
-    ".mypy_cache",
-    ".ruff_cache",
-    ".tox",
-    "venv",
-    ".venv",
-    ".gradle",
-    ".terraform",
-    "htmlcov",
-    "cmake-build-debug",
-    "cmake-build-release",
-    ".eggs",
-    "obj",
-    "artifacts",
-    "logs",
-    "bower_components",
-    ".svelte-kit",
-];
+const REBUILT: &str = "\
+    build _build dist target out output node_modules __pycache__ .cache cache tmp temp .tmp .next .nuxt .turbo \
+    .parcel-cache coverage .coverage .pytest_cache .mypy_cache .ruff_cache .tox venv .venv .gradle .terraform \
+    htmlcov cmake-build-debug cmake-build-release .eggs obj artifacts logs bower_components .svelte-kit";
 
-const SYSTEM: [&str; 26] = [
-    "bin",
-    "boot",
-    "dev",
-    "etc",
-    "lib",
-    "lib32",
-    "lib64",
-    "opt",
-    "proc",
-    "root",
-    "run",
-    "sbin",
-    "sys",
-    "usr",
-    "var",
-    "System",
-    "Library",
-    "Applications",
-    "Volumes",
-    "Windows",
-    "mnt",
-    "media",
-    "srv",
-    "*",
-    "data",
-    "private",
-];
+const SYSTEM: &str = "\
+    bin boot dev etc lib lib32 lib64 opt proc root run sbin sys usr var System Library Applications Volumes \
+    Windows mnt media srv * data private";
 
 /// Returns the kind of a path.
 pub fn classify(path: &str) -> PathKind {
@@ -137,7 +78,10 @@ fn resolve(path: &str) -> Vec<&str> {
 }
 
 fn is_rebuilt(name: &str) -> bool {
-    REBUILT.contains(&name) || name.ends_with(".egg-info") || name.starts_with("bazel-") || name.starts_with("dist-")
+    REBUILT.split(' ').any(|known| known == name)
+        || name.ends_with(".egg-info")
+        || name.starts_with("bazel-")
+        || name.starts_with("dist-")
 }
 
 fn below_home(parts: &[&str]) -> PathKind {
@@ -166,7 +110,7 @@ fn absolute(parts: &[&str]) -> PathKind {
         ["root" | "home" | "Users", ..] => PathKind::Home,
         ["bin" | "boot" | "dev" | "etc" | "lib" | "lib64" | "proc" | "sbin" | "sys" | "usr", ..] => PathKind::System,
         [first, .., last] if is_rebuilt(last) && (*first != "var" || parts.len() > 2) => PathKind::Rebuilt,
-        [first, _, ..] if !SYSTEM.contains(first) => PathKind::Outside,
+        [first, _, ..] if !SYSTEM.split(' ').any(|known| known == *first) => PathKind::Outside,
         _ => PathKind::System,
     }
 }

@@ -3,75 +3,18 @@
 //! stores by their words.
 
 use super::Detection;
+use crate::word_lists;
 use umbra_analysis::{
-    shell::ProgramCall,
+    shell::{
+        ProgramCall,
+        targets::{PathKind, is_data},
+    },
     sql::{self, Act, Readings},
 };
 use umbra_domain::Severity::{self, Critical, Info, Warning};
 
 /// Most statements that are read of a text that is too long as a whole.
 const MOST_PARTS: usize = 32;
-
-/// True for programs that send statements to a database.
-pub(super) fn is_client(program: &str) -> bool {
-    matches!(
-        program,
-        "psql"
-            | "mysql"
-            | "mariadb"
-            | "sqlite3"
-            | "sqlcmd"
-            | "mongosh"
-            | "mongo"
-            | "clickhouse-client"
-            | "clickhouse"
-            | "clickhouse-local"
-            | "cockroach"
-            | "cqlsh"
-            | "snowsql"
-            | "sqlplus"
-            | "bq"
-            | "duckdb"
-            | "mssql-cli"
-            | "trino"
-            | "redis-cli"
-            | "valkey-cli"
-            | "keydb-cli"
-            | "pgcli"
-            | "mycli"
-            | "litecli"
-            | "usql"
-            | "influx"
-            | "cypher-shell"
-            | "isql"
-            | "tsql"
-            | "bteq"
-            | "vsql"
-            | "beeline"
-            | "hive"
-            | "spark-sql"
-            | "invoke-sqlcmd"
-            | "surreal"
-            | "presto"
-            | "impala-shell"
-            | "arangosh"
-            | "monetdb"
-            | "mclient"
-            | "osql"
-            | "sql"
-            | "ksql"
-            | "pgbench"
-            | "athenacli"
-            | "turso"
-            | "wrangler"
-    )
-}
-
-/// True for clients of databases whose language is SQL.
-fn speaks_sql(program: &str) -> bool {
-    let other = ["redis-cli", "valkey-cli", "keydb-cli", "mongo", "mongosh", "arangosh", "cypher-shell", "cqlsh"];
-    !other.contains(&program) && !matches!(program, "influx" | "surreal")
-}
 
 /// Adds the data that the call destroys.
 pub(super) fn detect_destroyed_data(call: &ProgramCall, sights: &mut Vec<Detection>) {
@@ -88,7 +31,7 @@ pub(super) fn detect_destroyed_data(call: &ProgramCall, sights: &mut Vec<Detecti
         let what = format!("`{}` deletes data of a database.", call.shown());
         let severity = if is_passing(call) { Info } else { Critical };
         sights.push(Detection::new("database_destruction", severity, what));
-    } else if is_client(&call.program) {
+    } else if word_lists::lists("database_clients", &call.program) {
         database(call, sights);
     }
 }
@@ -133,7 +76,7 @@ fn database(call: &ProgramCall, sights: &mut Vec<Detection>) {
         }
     }
     if let Some((severity, what)) = worst {
-        let form = if speaks_sql(&call.program) { "SQL" } else { "a command" };
+        let form = if word_lists::lists("other_clients", &call.program) { "a command" } else { "SQL" };
         let what = format!("Runs {form} in `{}` that {what}.", call.program);
         sights.push(Detection::new("database_destruction", severity, what));
     }
@@ -175,11 +118,14 @@ fn empties_by_script(text: &str) -> bool {
         || (calls("del") || calls("unlink")) && calls("keys") && (lower.contains("'*'") || lower.contains("\"*\""))
 }
 
-/// True if the call names a disposable database: `test`, `app_test`, `tmp_1`.
+/// True if the call names a disposable database: `test`, `app_test`, `tmp_1`, or a file among temporary ones.
 fn is_passing(call: &ProgramCall) -> bool {
     let passes =
         |word: &str| matches!(word.to_ascii_lowercase().as_str(), "test" | "tests" | "tmp" | "temp" | "scratch");
     call.operands().filter(|name| !name.contains(char::is_whitespace)).any(|name| {
+        if is_data(name) && call.target(name) == PathKind::Temporary {
+            return true;
+        }
         let name = name.rsplit('/').next().unwrap_or(name);
         name.split(['_', '-', '.']).any(passes)
     })

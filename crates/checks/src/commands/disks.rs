@@ -11,26 +11,7 @@ use umbra_domain::Severity::{Critical, Warning};
 /// Adds the disks and files that the call overwrites.
 pub(super) fn detect_overwritten_disks(call: &ProgramCall, sights: &mut Vec<Detection>) {
     let destroyed = match call.program.as_str() {
-        "mkswap" | "wipefs" | "blkdiscard" | "sgdisk" | "sfdisk" | "diskpart" | "mkfs" | "newfs" | "lvremove"
-        | "vgremove" | "pvremove" | "sg_format" | "format-volume" | "clear-disk" | "initialize-disk"
-        | "remove-partition" | "mke2fs" => true,
-        "format" => call.operands().any(|word| word.len() <= 3 && word.ends_with(':')),
-        "nvme" => call.operands().next().is_some_and(|verb| matches!(verb, "format" | "sanitize" | "delete-ns")),
-        "badblocks" => call.has('w', ""),
-        "btrfs" => call.operands().nth(1) == Some("delete"),
-        "diskutil" => call.operands().next().is_some_and(|verb| {
-            let verb = verb.to_ascii_lowercase();
-            verb.starts_with("erase")
-                || verb.starts_with("zero")
-                || verb.starts_with("secureerase")
-                || verb.starts_with("partition")
-        }),
-        "cipher" => call.args.iter().any(|arg| arg.text.to_ascii_lowercase().starts_with("/w:")),
-        "fdisk" | "parted" | "gdisk" => !call.has('l', "list") && call.operands().any(is_disk),
-        "cryptsetup" => call.operands().any(|word| matches!(word, "luksFormat" | "erase" | "luksErase")),
-        "hdparm" => call.args.iter().any(|arg| arg.text.contains("security-erase")),
-        "zpool" | "zfs" => matches!(call.operands().next(), Some("destroy" | "labelclear")),
-        "mdadm" => call.has_argument("--zero-superblock"),
+        "mkswap" | "mkfs" | "newfs" | "mke2fs" => true,
         "dd" => output_of_dd(call).is_some_and(is_disk),
         "shred" | "wipe" | "tee" | "cp" => call.operands().any(is_disk),
         program => program.starts_with("mkfs."),
@@ -44,13 +25,6 @@ pub(super) fn detect_overwritten_disks(call: &ProgramCall, sights: &mut Vec<Dete
     } else if let Some(severity) = overwritten(call) {
         let what = format!("`{}` overwrites a file beyond recovery.", call.shown());
         sights.push(Detection::new("overwrite", severity, what));
-    }
-    if call.writes.iter().any(|to| to.text.starts_with("/proc/sysrq-trigger")) {
-        sights.push(Detection::new(
-            "shutdown",
-            Critical,
-            "Tells the kernel to stop or restart the machine at once.".to_owned(),
-        ));
     }
     if let Some(disk) = call.writes.iter().map(|to| to.text.as_str()).find(|to| is_disk(to)) {
         sights.push(Detection::new("disk_overwrite", Critical, format!("Writes output over the disk `{disk}`.")));

@@ -2,6 +2,7 @@
 //! severity.
 
 use super::Detection;
+use crate::word_lists;
 use umbra_analysis::shell::{
     FOUND, PipedArguments, ProgramCall, Word, is_denied, is_shell,
     targets::{PathKind, is_data, is_guarded, is_history},
@@ -95,7 +96,8 @@ fn written(call: &ProgramCall, sights: &mut Vec<Detection>) {
         if is_guarded(to) {
             let what = format!("`{}` writes to the system file `{to}`.", call.shown());
             sights.push(Detection::new("overwrite", Warning, what));
-        } else if to.starts_with("/var/log/") || is_history(to) {
+        } else if ["/var/log/", "/var/mail/", "/var/spool/mail/"].iter().any(|at| to.starts_with(at)) || is_history(to)
+        {
             let what = format!("`{}` overwrites `{to}`, which records activity.", call.shown());
             sights.push(Detection::new("trace_removal", Warning, what));
         }
@@ -175,23 +177,7 @@ fn gives_shell(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     is_shell(name)
         || ["python", "perl", "ruby", "node", "php"].iter().any(|program| name.starts_with(program))
-        || matches!(
-            name,
-            "find"
-                | "vim"
-                | "vi"
-                | "nano"
-                | "less"
-                | "awk"
-                | "env"
-                | "cp"
-                | "dd"
-                | "tar"
-                | "su"
-                | "nmap"
-                | "gdb"
-                | "busybox"
-        )
+        || word_lists::lists("shell_givers", name)
 }
 
 fn permissions(call: &ProgramCall, sights: &mut Vec<Detection>) {

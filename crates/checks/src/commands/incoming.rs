@@ -7,34 +7,9 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 
 use super::Detection;
+use crate::word_lists;
 use umbra_analysis::shell::{ProgramCall, is_shell};
 use umbra_domain::Severity::{Critical, Warning};
-
-/// True for programs that fetch a URL.
-fn fetches(program: &str) -> bool {
-    matches!(
-        program,
-        "curl"
-            | "wget"
-            | "fetch"
-            | "aria2c"
-            | "lwp-request"
-            | "http"
-            | "xh"
-            | "iwr"
-            | "invoke-webrequest"
-            | "irm"
-            | "invoke-restmethod"
-            | "axel"
-            | "wget2"
-            | "curlie"
-            | "lynx"
-            | "links"
-            | "w3m"
-            | "http-prompt"
-            | "https"
-    )
-}
 
 /// True for calls that undo an encoding.
 fn decodes(call: &ProgramCall) -> bool {
@@ -92,7 +67,7 @@ fn incoming(calls: &[ProgramCall], downloaded: &mut Vec<String>, sights: &mut Ve
     for (at, call) in calls.iter().enumerate() {
         let before = calls.get(..at).unwrap_or_default();
         let runs = || call.args.iter().chain(&call.reads).flat_map(|arg| &arg.runs).chain(&call.runs);
-        let given = runs().any(|program| fetches(base(program)));
+        let given = runs().any(|program| word_lists::lists("fetchers", base(program)));
         let evaluates = is_shell(&call.program)
             || matches!(
                 call.program.as_str(),
@@ -111,9 +86,13 @@ fn incoming(calls: &[ProgramCall], downloaded: &mut Vec<String>, sights: &mut Ve
         // `curl … | xargs -0 bash -c`
         let handed = is_shell(&call.program)
             && call.args.last().is_some_and(|arg| arg.text.starts_with('-') && arg.text.ends_with('c'))
-            && before.iter().any(|earlier| fetches(&earlier.program));
-        let named = handed || call.program.is_empty() && call.runs.iter().any(|program| fetches(base(program)));
-        if runs_input(call) && before.iter().any(|earlier| fetches(&earlier.program)) || evaluates && given || named {
+            && before.iter().any(|earlier| word_lists::lists("fetchers", &earlier.program));
+        let named = handed
+            || call.program.is_empty() && call.runs.iter().any(|program| word_lists::lists("fetchers", base(program)));
+        if runs_input(call) && before.iter().any(|earlier| word_lists::lists("fetchers", &earlier.program))
+            || evaluates && given
+            || named
+        {
             sights.push(Detection::new(
                 "download_and_run",
                 Critical,
@@ -131,18 +110,20 @@ fn incoming(calls: &[ProgramCall], downloaded: &mut Vec<String>, sights: &mut Ve
         let named = |name: &str| named_in(downloaded, name);
         let run = is_shell(&call.program)
             || matches!(call.program.as_str(), "python" | "python3" | "source" | "." | "perl" | "ruby" | "node");
-        if run && call.operands().next().is_some_and(named) || named(&call.program) && !fetches(&call.program) {
+        if run && call.operands().next().is_some_and(named)
+            || named(&call.program) && !word_lists::lists("fetchers", &call.program)
+        {
             sights.push(Detection::new(
                 "download_and_run",
                 Critical,
                 format!("`{}` runs a file that was just downloaded, without inspection.", call.shown()),
             ));
         }
-        if fetches(&call.program) {
+        if word_lists::lists("fetchers", &call.program) {
             downloaded.extend(saved_as(call));
         }
         // `curl … | tee x.sh`
-        if call.program == "tee" && before.iter().any(|earlier| fetches(&earlier.program)) {
+        if call.program == "tee" && before.iter().any(|earlier| word_lists::lists("fetchers", &earlier.program)) {
             downloaded.extend(call.operands().map(|name| name.trim_start_matches("./").to_lowercase()));
         }
         if matches!(call.program.as_str(), "mv" | "cp")
@@ -276,57 +257,12 @@ fn reverse_shell(calls: &[ProgramCall], sights: &mut Vec<Detection>) {
     }
 }
 
-/// Texts with which code of various languages opens a connection.
-const CONNECTS: [&str; 21] = [
-    "/dev/tcp/",
-    "/dev/udp/",
-    "/inet/tcp/",
-    "/inet/udp/",
-    "socket.socket",
-    "require(\"socket\")",
-    "require('socket')",
-    "TCPSocket",
-    "net.connect",
-    "require(\"net\")",
-    "require('net')",
-    "fsockopen",
-    "java.net.Socket",
-    "Socket(",
-    "net.Dial",
-    "syscall.Socket",
-    "[socket ",
-    "socket(PF_INET",
-    "IO::Socket",
-    "TcpStream::connect",
-    "TCPClient",
-];
-
 /// True if a text, in any language, connects a socket with a shell.
 pub(super) fn connects_shell(text: &str) -> bool {
-    static SOCKETS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(CONNECTS).ok());
+    static SOCKETS: LazyLock<Option<AhoCorasick>> =
+        LazyLock::new(|| AhoCorasick::new(word_lists::lines("opens_socket")).ok());
     let shell = || {
-        [
-            "/bin/sh",
-            "/bin/bash",
-            "/bin/zsh",
-            "bash -i",
-            "sh -i",
-            "cmd.exe",
-            "powershell",
-            "pty.spawn",
-            "ProcessBuilder",
-            "os.dup2",
-            "exec $",
-            "|& getline",
-            "|&getline",
-            "IO.popen",
-            "io.popen",
-            "exec.Command",
-            "<&1",
-            "0>&1",
-        ]
-        .iter()
-        .any(|word| text.contains(word))
+        word_lists::lines("starts_shell").any(|word| text.contains(word))
             // A descriptor beyond the standard three: `<&5`.
             || text.as_bytes().windows(3).any(|bytes| matches!(bytes, [b'<' | b'>', b'&', b'3'..=b'9']))
     };

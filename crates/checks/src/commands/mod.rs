@@ -11,7 +11,7 @@
 //!    and returns the scripts within (`bash -c`, here-documents, `ssh host …`), which are read in turn.
 //! 3. `rows` judges single calls by the patterns of `rules/commands.toml`; `files`, `disks`, `databases`, `services`,
 //!    `rights`, `persistence` and `windows` judge them by their targets.
-//! 4. `incoming` and `outgoing` judge whole pipelines, `code` the input of interpreters. `lexicon` has the word lists.
+//! 4. `incoming` and `outgoing` judge whole pipelines, `code` the input of interpreters.
 
 mod arguments;
 mod code;
@@ -20,7 +20,6 @@ mod databases;
 mod disks;
 mod files;
 mod incoming;
-mod lexicon;
 mod outgoing;
 mod persistence;
 mod rights;
@@ -39,7 +38,7 @@ pub(super) use self::{
     tools::is_interpreter,
 };
 
-use super::rules::in_force;
+use super::{rules::in_force, word_lists};
 use umbra_analysis::shell::{ProgramCall, ScriptBudget};
 use umbra_domain::{CheckName, Hit, Severity};
 
@@ -106,7 +105,7 @@ fn detect_in_call(call: &ProgramCall, sights: &mut Vec<Detection>) {
 /// True if a tool of many commands is only asked for help: `terraform destroy -help`, `aws s3 rm help`.
 pub(super) fn asks_help(call: &ProgramCall) -> bool {
     let last = call.args.last().map_or("", |arg| arg.text.as_str());
-    let knows = lexicon::ADMINISTRATIVE.contains(call.program.as_str());
+    let knows = word_lists::lists("administrative", &call.program);
     matches!(last, "--help" | "-help" | "--usage") || knows && matches!(last, "help" | "-h")
 }
 

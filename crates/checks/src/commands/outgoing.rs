@@ -2,49 +2,12 @@
 //! Credential files are known by name, sending programs by their options.
 
 use super::Detection;
+use crate::word_lists;
 use umbra_analysis::shell::{
     ProgramCall, Purpose, Word, purpose,
     targets::{PathKind, classify, is_credential_file, names_credential},
 };
 use umbra_domain::Severity::{self, Critical, Warning};
-
-/// Programs that show or copy a file.
-const READERS: [&str; 34] = [
-    "cat",
-    "less",
-    "more",
-    "head",
-    "tail",
-    "strings",
-    "xxd",
-    "base64",
-    "cp",
-    "tar",
-    "zip",
-    "bat",
-    "type",
-    "tac",
-    "nl",
-    "od",
-    "hexdump",
-    "grep",
-    "egrep",
-    "sed",
-    "awk",
-    "cut",
-    "sort",
-    "vim",
-    "vi",
-    "nano",
-    "view",
-    "dd",
-    "gzip",
-    "get-content",
-    "gc",
-    "rev",
-    "paste",
-    "base32",
-];
 
 /// Adds credentials that the pipeline reads or sends.
 pub(super) fn detect_sent_credentials(calls: &[ProgramCall], sights: &mut Vec<Detection>) {
@@ -66,6 +29,13 @@ pub(super) fn detect_sent_credentials(calls: &[ProgramCall], sights: &mut Vec<De
             let what = format!("Sends {what} to another host with {by}.");
             sights.push(Detection::new("exfiltration", Warning, what));
         }
+    }
+    if let Some(connection) = calls.iter().find(|call| matches!(call.program.as_str(), "nc" | "ncat" | "netcat"))
+        && (!connection.reads.is_empty() || calls.iter().any(|call| word_lists::lists("readers", &call.program)))
+        && !connection.operands().any(|host| matches!(host, "localhost" | "127.0.0.1" | "::1"))
+    {
+        let what = format!("Sends the content of a file to another host with `{}`.", connection.shown());
+        sights.push(Detection::new("exfiltration", Warning, what));
     }
     for (severity, what) in calls.iter().filter_map(serves) {
         sights.push(Detection::new("exfiltration", severity, what));
@@ -195,7 +165,7 @@ fn reads_credentials(call: &ProgramCall) -> Option<&'static str> {
     let says = |word: &str| operands.contains(&word);
     let starts = |start: &str| call.args.iter().any(|arg| arg.text.starts_with(start));
     let edits = call.program == "sed" && call.has('i', "in-place");
-    let reader = READERS.contains(&call.program.as_str()) && !edits;
+    let reader = word_lists::lists("readers", &call.program) && !edits;
     // The target of a copy is written, and a pattern is not read.
     let copies = matches!(call.program.as_str(), "cp") && operands.len() > 1;
     let searches = matches!(
@@ -216,9 +186,6 @@ fn reads_credentials(call: &ProgramCall) -> Option<&'static str> {
         "security" => {
             says("dump-keychain") || says("export") || starts("find-") && (call.has('w', "") || call.has('g', ""))
         }
-        "secret-tool" => says("lookup") || says("search"),
-        "gpg" | "gpg2" => starts("--export-secret"),
-        "gh" => says("auth") && says("token"),
         "kubectl" | "oc" => {
             let prints = call.args.iter().any(|arg| matches!(arg.text.as_str(), "yaml" | "json" | "-oyaml" | "-ojson"))
                 || starts("--output=")
@@ -227,23 +194,6 @@ fn reads_credentials(call: &ProgramCall) -> Option<&'static str> {
                 && operands.iter().any(|word| matches!(*word, "secret" | "secrets") || word.starts_with("secret/"))
                 && prints
         }
-        "mimikatz" | "lazagne" | "linpeas" | "hashdump" | "unshadow" | "gsecdump" | "pwdump" | "secretsdump"
-        | "gcore" => true,
-        "reg" => {
-            says("save")
-                && call.args.iter().any(|arg| {
-                    let raw = arg.raw.to_ascii_lowercase();
-                    raw.ends_with("\\sam") || raw.ends_with("\\system") || raw.ends_with("\\security")
-                })
-        }
-        "procdump" | "procdump64" => call.args.iter().any(|arg| arg.text.contains("lsass")),
-        "cmdkey" | "vaultcmd" => call.args.iter().any(|arg| arg.text.to_ascii_lowercase().starts_with("/list")),
-        "curl" | "wget" | "http" | "iwr" | "invoke-restmethod" => call.args.iter().any(|arg| {
-            let metadata =
-                ["169.254.169.254", "metadata.google.internal", "fd00:ec2::254", "169.254.170.2", "100.100.100.200"];
-            metadata.iter().any(|host| arg.text.contains(host))
-                && ["credentials", "token", "identity", "user-data", "/ram/"].iter().any(|part| arg.text.contains(part))
-        }),
         _ => false,
     };
     found.then_some("reads stored credentials")

@@ -2,6 +2,7 @@
 //! plain aliases and settings.
 
 use super::Detection;
+use crate::word_lists;
 use umbra_analysis::shell::ProgramCall;
 use umbra_domain::Severity::{Info, Warning};
 
@@ -35,24 +36,6 @@ fn names_rc(path: &str) -> bool {
 
 /// True if only aliases and settings are written that start no program: `alias ll='ls -l'`, `export EDITOR=vim`.
 fn only_eases(call: &ProgramCall) -> bool {
-    const STARTS: [&str; 16] = [
-        "curl",
-        "wget",
-        "nc ",
-        "/dev/tcp",
-        "base64",
-        "eval",
-        "LD_PRELOAD",
-        "LD_LIBRARY",
-        "PROMPT_COMMAND",
-        "BASH_ENV",
-        "python",
-        "perl",
-        "|",
-        "`",
-        "sudo=",
-        "/tmp",
-    ];
     let said: Vec<&str> = match call.program.as_str() {
         "echo" | "printf" => {
             call.args.iter().map(|arg| arg.text.as_str()).filter(|arg| !arg.starts_with('-')).collect()
@@ -65,7 +48,7 @@ fn only_eases(call: &ProgramCall) -> bool {
         let taken = ["alias sudo", "alias ssh", "alias su="].iter().any(|start| line.starts_with(start));
         (line.starts_with("alias ") || line.starts_with("export ") || line.starts_with('#'))
             && !taken
-            && !STARTS.iter().any(|part| line.contains(part))
+            && !word_lists::lines("starts_program").any(|part| line.contains(part))
             && (!line.contains("$(") || line.starts_with("export PATH"))
     };
     let mut lines = said.split(['\n', ';']).map(str::trim).filter(|line| !line.is_empty()).peekable();

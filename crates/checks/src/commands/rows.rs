@@ -7,8 +7,11 @@ mod tests;
 use aho_corasick::AhoCorasick;
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::{Detection, lexicon, persistence::writes_operand};
-use crate::rules::{TextRule, intern};
+use super::{Detection, persistence::writes_operand};
+use crate::{
+    rules::{TextRule, intern},
+    word_lists,
+};
 use umbra_analysis::shell::ProgramCall;
 use umbra_domain::{CheckRule, Severity};
 
@@ -75,7 +78,10 @@ struct OneOf(Vec<GlobMatcher>);
 
 impl OneOf {
     fn parse(text: &str) -> Result<Self, String> {
-        let one = |glob: &str| match GlobBuilder::new(glob).backslash_escape(false).build() {
+        // Windows does not tell cases apart. Options of one letter do, everywhere.
+        let glob_of =
+            |glob: &str| GlobBuilder::new(glob).backslash_escape(false).case_insensitive(glob.len() > 2).build();
+        let one = |glob: &str| match glob_of(glob) {
             _ if glob.is_empty() => Err(format!("`{text}` names nothing on one side of a sign")),
             Ok(glob) => Ok(glob.compile_matcher()),
             Err(error) => Err(format!("`{glob}`: {}", error.kind())),
@@ -144,7 +150,7 @@ impl CallPattern {
         all.into_iter().find_map(sure).unwrap_or_else(|| vec![(String::new(), WordPosition::Within)])
     }
 
-    fn describes(&self, call: &Words<'_>) -> bool {
+    pub(super) fn describes(&self, call: &CalledWords<'_>) -> bool {
         let named = call
             .names
             .iter()
@@ -176,13 +182,13 @@ fn matches_here(call: &ProgramCall, pattern: &OneOf, word: &str) -> bool {
 }
 
 /// A call as patterns see it: its program with operands, and the script that an interpreter runs with the script's own.
-struct Words<'c> {
+pub(super) struct CalledWords<'c> {
     call: &'c ProgramCall,
     names: Vec<(&'c str, Vec<&'c str>)>,
 }
 
-impl<'c> Words<'c> {
-    fn of(call: &'c ProgramCall) -> Self {
+impl<'c> CalledWords<'c> {
+    pub(super) fn of(call: &'c ProgramCall) -> Self {
         let operands = operands(call);
         let bare = call.program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
         let runs = matches!(bare, "python" | "php" | "ruby" | "node" | "perl" | "sh" | "bash" | "java");
@@ -203,7 +209,7 @@ fn operands(call: &ProgramCall) -> Vec<&str> {
         match arg {
             "--" if !all => all = true,
             // The options of a subcommand are not all known: their values stay operands.
-            _ if !all && words.is_empty() && lexicon::WITH_VALUE.contains(arg) => drop(args.next()),
+            _ if !all && words.is_empty() && word_lists::lists("with_value", arg) => drop(args.next()),
             _ if !all && arg.len() > 1 && arg.starts_with('-') => {}
             _ => words.push(arg),
         }
@@ -256,8 +262,8 @@ impl Rows {
                 patterns: row.commands.iter().filter_map(|text| CallPattern::parse(text).ok()).collect(),
             })
             .collect();
-        let known = lexicon::WAKING.iter().map(|word| ((*word).to_owned(), WordPosition::Begins));
-        let whole = lexicon::WAKING_WHOLE.iter().map(|word| ((*word).to_owned(), WordPosition::Alone));
+        let known = word_lists::words("waking").map(|word| (word.to_owned(), WordPosition::Begins));
+        let whole = word_lists::words("waking_whole").map(|word| (word.to_owned(), WordPosition::Alone));
         let of_rows = calls.iter().flat_map(|row| &row.patterns).flat_map(CallPattern::wakes);
         let texts = all.iter().filter(|row| row.regex.is_some()).flat_map(|row| match &*row.keywords {
             // An empty word is in every script.
@@ -288,7 +294,7 @@ impl Rows {
 
     /// Adds the detections of the rows in a call.
     pub(super) fn detect_by_rows(&self, call: &ProgramCall, sights: &mut Vec<Detection>) {
-        let words = Words::of(call);
+        let words = CalledWords::of(call);
         for row in &self.calls {
             if row.patterns.iter().any(|pattern| pattern.describes(&words)) {
                 let what = row.description.replace("{command}", &call.shown());

@@ -8,11 +8,12 @@ use serde_json::Value;
 
 use super::{
     Detection,
-    arguments::{COMMAND_KEYS, DESCRIBING_KEYS, argument_form, is_document, is_key, path_of, source_of},
+    arguments::{COMMAND_KEYS, argument_form, describes, is_document, is_key, key_of, path_of, source_of},
     code::commands_of,
     code_blocks,
     tools::{built_commands, cell_commands, command, is_script, patched, patched_files, within_json},
 };
+use crate::word_lists;
 use umbra_analysis::code::{Content, Language, content, may_start};
 use umbra_domain::{Event, FieldName, Severity, ToolCall};
 
@@ -57,7 +58,9 @@ impl Script<'_> {
         let mild = match self.run {
             RunBy::Tool => false,
             RunBy::Builder | RunBy::NoOne => true,
-            RunBy::Reader => sight.rule == "download_and_run" && INSTALLERS.iter().any(|from| shown.contains(from)),
+            RunBy::Reader => {
+                sight.rule == "download_and_run" && word_lists::words("installers").any(|from| shown.contains(from))
+            }
         };
         if mild { sight.severity.min(Severity::Warning) } else { sight.severity }
     }
@@ -70,26 +73,6 @@ impl Script<'_> {
         }
     }
 }
-
-/// Sources of the installers that documentation of well-known programs names.
-const INSTALLERS: [&str; 16] = [
-    "https://sh.rustup.rs",
-    "https://raw.githubusercontent.com/Homebrew/install/",
-    "https://raw.githubusercontent.com/nvm-sh/nvm/",
-    "https://raw.githubusercontent.com/ohmyzsh/ohmyzsh/",
-    "https://install.python-poetry.org",
-    "https://astral.sh/",
-    "https://get.docker.com",
-    "https://bun.sh/install",
-    "https://bun.com/install",
-    "https://deno.land/install.sh",
-    "https://get.k3s.io",
-    "https://deb.nodesource.com/",
-    "https://get.sdkman.io",
-    "https://starship.rs/install.sh",
-    "https://ollama.com/install.sh",
-    "https://get.pnpm.io/install.sh",
-];
 
 /// Words in the names of tools that run commands.
 const SHELL_TOOLS: [&str; 12] =
@@ -210,7 +193,7 @@ fn given<'e>(
     written: Option<&str>,
     scripts: &mut Vec<Script<'e>>,
 ) -> bool {
-    let key = field.as_str().rsplit('.').find(|part| part.parse::<usize>().is_err()).unwrap_or_default();
+    let key = key_of(field);
     let is = |names: &[&str]| is_key(field, names);
     let mut push = |text: Cow<'e, str>, at: Range<usize>, run: RunBy, on_host: bool| {
         scripts.push(Script { field: field.clone(), text, at, run, on_host });
@@ -228,7 +211,7 @@ fn given<'e>(
     for (place, command) in patched_files(text) {
         push(Cow::Owned(command), place, RunBy::Tool, true);
     }
-    if is(&COMMAND_KEYS) || shell_tool && !is(&DESCRIBING_KEYS) {
+    if is(&COMMAND_KEYS) || shell_tool && !describes(field) {
         push(Cow::Borrowed(text), 0..text.len(), RunBy::Tool, true);
         if may_start(text, None)
             && let Content::Code(language) = content(text)

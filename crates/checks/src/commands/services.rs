@@ -1,7 +1,8 @@
 //! Commands that destroy data of services: clusters, clouds, queues, backups, HTTP APIs. In: one call. Out: the loss.
 //! Tools are known by name, their acts by the verb of the subcommand.
 
-use super::{Detection, lexicon};
+use super::Detection;
+use crate::word_lists;
 use umbra_analysis::shell::{ProgramCall, targets::PathKind};
 use umbra_domain::Severity::{self, Critical, Warning};
 
@@ -20,7 +21,7 @@ pub(super) fn detect_destroyed_services(call: &ProgramCall, sights: &mut Vec<Det
             }
         }
         "curl" | "wget" | "http" | "https" | "httpie" | "xh" => http(call, sights),
-        program if lexicon::ADMINISTRATIVE.contains(program.trim_end_matches(".sh")) => administer(call, sights),
+        program if word_lists::lists("administrative", program.trim_end_matches(".sh")) => administer(call, sights),
         _ => {}
     }
 }
@@ -102,10 +103,10 @@ fn administer(call: &ProgramCall, sights: &mut Vec<Detection>) {
         let is_word = word.bytes().all(|b| b.is_ascii_lowercase() || matches!(b, b'-' | b'_' | b':'));
         // `delete-bucket`, `delete_vhost`, `repo-delete`, `apps:destroy`.
         let mut parts = word.split(['-', '_', ':']);
-        let names = lexicon::REMOVING.contains(*word)
+        let names = word_lists::lists("removing", word)
             || (at < 2 || names_act(call, word))
                 && *word != "force-with-lease"
-                && parts.any(|part| lexicon::REMOVING.contains(part))
+                && parts.any(|part| word_lists::lists("removing", part))
                 && !word.starts_with("list-")
                 && !word.starts_with("get-")
                 && !word.starts_with("describe-");
@@ -143,7 +144,7 @@ fn subcommands(call: &ProgramCall) -> Vec<&str> {
     let mut args = call.args.iter().map(|arg| arg.text.as_str());
     let mut words = Vec::new();
     while let Some(arg) = args.next().filter(|_| words.len() < 4) {
-        if lexicon::WITH_VALUE.contains(arg) {
+        if word_lists::lists("with_value", arg) {
             args.next();
         } else if !arg.starts_with('-') {
             words.push(arg);
@@ -155,8 +156,8 @@ fn subcommands(call: &ProgramCall) -> Vec<&str> {
 /// True if a word stands in the place of a cloud's verb, before any option: `az storage blob delete-batch`.
 fn names_act(call: &ProgramCall, word: &str) -> bool {
     let before = call.args.iter().map(|arg| arg.text.as_str()).take_while(|arg| *arg != word);
-    let ends = word.split('-').next_back().is_some_and(|last| lexicon::REMOVING.contains(last));
-    let begins = word.split('-').next().is_some_and(|first| lexicon::REMOVING.contains(first));
+    let ends = word.split('-').next_back().is_some_and(|last| word_lists::lists("removing", last));
+    let begins = word.split('-').next().is_some_and(|first| word_lists::lists("removing", first));
     (begins || ends) && word.contains('-') && before.take(4).all(|arg| !arg.starts_with('-'))
 }
 

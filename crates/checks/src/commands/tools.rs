@@ -6,6 +6,7 @@ use std::{borrow::Cow, cell::LazyCell, ops::Range};
 use serde_json::Value;
 
 use super::scripts::words;
+use crate::word_lists;
 use umbra_analysis::shell::targets::is_credential_file;
 use umbra_domain::ToolCall;
 
@@ -19,56 +20,25 @@ impl ToolWords<'_> {
     fn has(&self, list: &[&str]) -> bool {
         self.0.iter().any(|word| list.contains(&&**word))
     }
+
+    fn has_any(&self, list: &str) -> bool {
+        self.0.iter().any(|word| word_lists::lists(list, word))
+    }
 }
 
-/// Words in the names of tools for databases.
-const DATABASES: [&str; 20] = [
-    "sql",
-    "query",
-    "database",
-    "db",
-    "psql",
-    "postgres",
-    "postgresql",
-    "pg",
-    "mysql",
-    "mariadb",
-    "sqlite",
-    "mssql",
-    "oracle",
-    "snowflake",
-    "bigquery",
-    "redshift",
-    "clickhouse",
-    "duckdb",
-    "supabase",
-    "redis",
-];
-
-/// Words in the names of tools that run code, each with its interpreter.
-const INTERPRETERS: [(&str, &str); 16] = [
-    ("python", "python"),
-    ("python3", "python"),
-    ("ipython", "python"),
-    ("py", "python"),
-    ("jupyter", "python"),
-    ("notebook", "python"),
-    ("interpreter", "python"),
-    ("repl", "python"),
-    ("code", "python"),
-    ("node", "node"),
-    ("nodejs", "node"),
-    ("javascript", "node"),
-    ("js", "node"),
-    ("ruby", "ruby"),
-    ("perl", "perl"),
-    ("php", "php"),
+/// Interpreters, each with the words in the names of tools that run code in it.
+const INTERPRETERS: [(&str, &[&str]); 5] = [
+    ("python", &["python", "python3", "ipython", "py", "jupyter", "notebook", "interpreter", "repl", "code"]),
+    ("node", &["node", "nodejs", "javascript", "js"]),
+    ("ruby", &["ruby"]),
+    ("perl", &["perl"]),
+    ("php", &["php"]),
 ];
 
 /// True if a tool's name means that it runs the code in its arguments.
 pub(crate) fn is_interpreter(name: &str) -> bool {
     let name = ToolWords(words(name.rsplit("__").next().unwrap_or(name)).collect());
-    INTERPRETERS.iter().any(|(word, _)| name.has(&[word])) && !name.has(&HANDLES)
+    INTERPRETERS.iter().any(|(_, words)| name.has(words)) && !name.has(&HANDLES)
 }
 
 /// Words in the names of tools that handle code without running it.
@@ -87,14 +57,14 @@ pub(super) fn command(tool: &ToolCall, key: &str, text: &str) -> Option<String> 
     let is = |keys: &[&str]| keys.iter().any(|known| known.eq_ignore_ascii_case(key));
     if (is(&["sql"])
         || is(&["query", "statement", "statements", "command", "cmd", "input", "q"])
-            && ToolWords(words(&tool.name).collect()).has(&DATABASES))
+            && ToolWords(words(&tool.name).collect()).has_any("database_tools"))
         && is_statement(text)
     {
         return Some(format!("sql -c {}", quoted(text)));
     }
     if is(&["code", "source", "script", "cell", "snippet", "input", "content", "new_source"])
         && !name.has(&HANDLES)
-        && let Some((_, program)) = INTERPRETERS.iter().find(|(word, _)| name.has(&[word]))
+        && let Some((program, _)) = INTERPRETERS.iter().find(|(_, words)| name.has(words))
     {
         let option = if *program == "python" {
             "-c"
@@ -115,21 +85,7 @@ pub(super) fn command(tool: &ToolCall, key: &str, text: &str) -> Option<String> 
     if !text.contains(char::is_whitespace) && text.contains("://") && METADATA.iter().any(|host| text.contains(host)) {
         return Some(format!("curl {}", quoted(text)));
     }
-    let path = is(&[
-        "path",
-        "file_path",
-        "filepath",
-        "file",
-        "filename",
-        "directory",
-        "dir",
-        "folder",
-        "target",
-        "target_file",
-        "paths",
-        "uri",
-        "destination",
-    ]);
+    let path = word_lists::lists("path_arguments", &key.to_ascii_lowercase());
     if !path || text.len() > 4096 || text.contains('\n') {
         return None;
     }
@@ -141,24 +97,9 @@ pub(super) fn command(tool: &ToolCall, key: &str, text: &str) -> Option<String> 
                 && tool.args.get("recursive").is_none();
         return Some(format!("rm {} {}", if tree { "-rf" } else { "-f" }, quoted_path(path)));
     }
-    let writes = [
-        "write",
-        "edit",
-        "create",
-        "append",
-        "save",
-        "update",
-        "insert",
-        "replace",
-        "multiedit",
-        "put",
-        "upload",
-        "patch",
-        "overwrite",
-    ];
     // An editor tool whose command is `view` only reads.
     let views = tool.args.get("command").and_then(Value::as_str) == Some("view");
-    if name.has(&writes) && !views {
+    if name.has_any("writing_tools") && !views {
         return Some(format!("tee {}", quoted_path(path)));
     }
     let reads = ["read", "cat", "view", "open", "get", "load", "show", "download", "fetch"];

@@ -7,7 +7,8 @@ use std::{
     ops::Range,
 };
 
-use super::{Detection, code, detect_in_call, incoming, may_matter, outgoing, text_sights};
+use super::{Detection, code, detect_in_call, incoming, may_matter, outgoing, text_sights, windows};
+use crate::word_lists;
 use umbra_analysis::shell::{self, ProgramCall, Resolved, ScriptBudget, printed};
 use umbra_domain::Severity;
 
@@ -69,6 +70,10 @@ pub(super) fn detect_in_script(script: &str, budget: &ScriptBudget) -> Vec<(Dete
     }
     let (mut seen, mut downloaded) = (Detections::default(), Vec::new());
     follow(QueuedScript { text: script.into(), place: None, by: None, depth: 0 }, budget, &mut downloaded, &mut seen);
+    if let Some(text) = windows::with_closed_paths(script) {
+        let other = QueuedScript { text: text.into(), place: None, by: None, depth: 0 };
+        follow(other, budget, &mut downloaded, &mut seen);
+    }
     if budget.is_over() {
         for at in parts(script, budget) {
             let text = script.get(at.clone()).unwrap_or_default().into();
@@ -312,28 +317,10 @@ fn alias(call: &ProgramCall) -> Option<(String, String)> {
 
 /// True if the call only shows or searches text.
 fn only_shows(call: &ProgramCall) -> bool {
-    const SHOW: [&str; 16] = [
-        "echo",
-        "printf",
-        "grep",
-        "egrep",
-        "fgrep",
-        "rg",
-        "ag",
-        "ack",
-        "man",
-        "cat",
-        "less",
-        "head",
-        "tail",
-        "sort",
-        "wc",
-        "write-output",
-    ];
     let from_host = call.reads.iter().any(|file| file.text.contains("/dev/tcp") || file.text.contains("/dev/udp"));
     let says = call.program == "git" && call.operands().any(|word| matches!(word, "commit" | "log" | "grep" | "tag"));
     !from_host
         && call.writes.is_empty()
-        && (says || SHOW.contains(&call.program.as_str()))
+        && (says || word_lists::lists("showers", &call.program))
         && call.args.iter().all(|arg| arg.runs.is_empty())
 }

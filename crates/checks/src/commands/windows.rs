@@ -6,15 +6,25 @@ use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-use super::{Detection, lexicon};
+use super::Detection;
+use crate::word_lists;
 use umbra_analysis::shell::ProgramCall;
 use umbra_domain::Severity::Warning;
 
 /// True if a text names one of these programs.
 pub(super) fn names_proxy(text: &str) -> bool {
     static NAMES: LazyLock<Option<AhoCorasick>> =
-        LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(lexicon::PROXIES.iter()).ok());
+        LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(word_lists::words("proxies")).ok());
     NAMES.as_ref().is_some_and(|names| names.is_match(text))
+}
+
+/// Returns a script with the quotes closed behind paths that end with a backslash (`"C:\\dir\\"`), which a shell reads as
+/// an escaped quote; `None` where there is none. Places stay.
+pub(super) fn with_closed_paths(script: &str) -> Option<String> {
+    const ENDS: [&str; 5] = ["\\\" ", "\\\"\n", "\\\")", "\\\",", "\\\";"];
+    let is_windows = || [":\\", "$env:", "%\\"].iter().any(|sign| script.contains(sign));
+    let closed = || ENDS.iter().fold(script.to_owned(), |text, end| text.replace(end, &end.replace('\\', "/")));
+    (script.contains("\\\"") && is_windows()).then(closed).filter(|text| text != script)
 }
 
 /// Adds a call that fetches or runs code under a trusted name.
@@ -24,14 +34,15 @@ pub(super) fn detect_misused_programs(call: &ProgramCall, sights: &mut Vec<Detec
     let remote = call.is_exe
         && !matches!(program, "curl" | "wget" | "git" | "ssh")
         && call.args.iter().any(|arg| arg.text.contains("://") || arg.raw.contains("\\\\"));
-    let listed = remote || lexicon::PROXIES.contains(program) || call.is_exe && lexicon::ORDINARY.contains(program);
+    let listed =
+        remote || word_lists::lists("proxies", program) || call.is_exe && word_lists::lists("ordinary", program);
     // A Windows script that runs its arguments, wherever it is named: `. C:\\…\\CL_Invocation.ps1`.
     let script = || {
         call.args.iter().any(|arg| {
             let name =
                 arg.raw.trim_matches(['"', '\'']).rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
             [".ps1", ".vbs", ".bat", ".wsf"].iter().any(|ending| name.ends_with(ending))
-                && lexicon::PROXIES.contains(name.as_str())
+                && word_lists::lists("proxies", &name)
         })
     };
     let listed = listed || script();
@@ -41,38 +52,6 @@ pub(super) fn detect_misused_programs(call: &ProgramCall, sights: &mut Vec<Detec
             "living_off_the_land",
             Warning,
             format!("`{}` can run or fetch code through a trusted program.", call.shown()),
-        ));
-    }
-    // `ftp -s:FILE` runs the commands of a file, `ssh -o ProxyCommand` any program, `tar …:NAME` a hidden stream.
-    let hidden = match program {
-        "ftp" => call.args.iter().any(|arg| arg.text.to_ascii_lowercase().starts_with("-s:")),
-        "ssh" | "scp" | "sftp" => call.args.iter().any(|arg| {
-            let option = arg.text.trim_start_matches("-o");
-            ["ProxyCommand=", "LocalCommand=", "PKCS11Provider=", "SecurityKeyProvider="]
-                .iter()
-                .any(|name| option.starts_with(name))
-        }),
-        "ssh-keygen" | "ssh-add" | "ssh-agent" => {
-            call.args.iter().any(|arg| arg.raw.contains(".dll") || arg.text.contains(".so"))
-        }
-        _ => false,
-    };
-    if hidden {
-        let what = format!("`{}` makes a trusted program run another program.", call.shown());
-        sights.push(Detection::new("living_off_the_land", Warning, what));
-    }
-    if program == "certutil"
-        && call.args.iter().any(|arg| {
-            matches!(
-                arg.text.trim_start_matches(['-', '/']).to_ascii_lowercase().as_str(),
-                "urlcache" | "decode" | "decodehex" | "verifyctl"
-            )
-        })
-    {
-        sights.push(Detection::new(
-            "living_off_the_land",
-            Warning,
-            "Uses `certutil` to fetch or decode a file.".to_owned(),
         ));
     }
 }

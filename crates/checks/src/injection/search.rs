@@ -6,7 +6,7 @@ use std::ops::Range;
 use regex::bytes::Regex;
 
 use super::forms::Form;
-use crate::literal_scanner::LiteralScanner;
+use crate::{literal_scanner::LiteralScanner, word_lists};
 use umbra_domain::{CheckRule, TextScope};
 
 /// Bytes that are read before a word.
@@ -112,43 +112,6 @@ const LONGEST_QUOTE: usize = 120;
 
 /// True if a phrase stands in quotes in a text about such phrases.
 fn is_discussed(text: &str, at: usize) -> bool {
-    const TALK: [&str; 35] = [
-        "prompt injection",
-        "injection attack",
-        "jailbreak",
-        "such as",
-        "e.g.",
-        "for example",
-        "phrases like",
-        "phrase",
-        "patterns like",
-        "instructions like",
-        "for instance",
-        "attacker",
-        "payload",
-        "classifier",
-        "detect",
-        "inputs like",
-        "commands like",
-        "explain why",
-        "malicious",
-        "poisoning",
-        "assert",
-        "expect(",
-        "scan(",
-        "pattern",
-        "red team",
-        "cheat sheet",
-        " in text",
-        "whispered",
-        "she said",
-        "he said",
-        "short for",
-        "test(",
-        "def test",
-        "translate to",
-        "injection-",
-    ];
     let before = text.get(text.ceil_char_boundary(at.saturating_sub(LONGEST_QUOTE))..at).unwrap_or_default();
     let behind = text.get(at..text.floor_char_boundary((at + LONGEST_QUOTE).min(text.len()))).unwrap_or_default();
     if !is_quoted(before) || !behind.contains(['"', '`', '”', '»', '’', '\'', '“']) {
@@ -158,7 +121,7 @@ fn is_discussed(text: &str, at: usize) -> bool {
         .get(text.ceil_char_boundary(at.saturating_sub(200))..text.floor_char_boundary((at + 300).min(text.len())))
         .unwrap_or_default();
     let around = around.to_ascii_lowercase();
-    TALK.iter().any(|word| around.contains(word))
+    word_lists::lines("talk_of_injection").any(|word| around.contains(word))
 }
 
 /// True if a phrase reports an act instead of ordering it, in languages where both look alike:

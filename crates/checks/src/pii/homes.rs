@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::shapes::digits_of;
+use crate::word_lists;
 
 /// True for a word of four to six digits, or mixed ones as in Britain, the Netherlands and Canada.
 pub(super) fn has_postal_code(address: &str) -> bool {
@@ -17,53 +18,6 @@ pub(super) fn has_postal_code(address: &str) -> bool {
 
 /// Finds a number and a street behind a word, to the end of the line.
 pub(super) fn postal_address(text: &str, from: usize) -> Option<Range<usize>> {
-    const STREETS: [&str; 45] = [
-        "street",
-        "st",
-        "avenue",
-        "ave",
-        "road",
-        "rd",
-        "lane",
-        "ln",
-        "drive",
-        "dr",
-        "boulevard",
-        "blvd",
-        "way",
-        "court",
-        "ct",
-        "place",
-        "square",
-        "terrace",
-        "crescent",
-        "close",
-        "strasse",
-        "straße",
-        "str",
-        "platz",
-        "weg",
-        "rue",
-        "allée",
-        "via",
-        "calle",
-        "avenida",
-        "rua",
-        "straat",
-        "ulica",
-        "utca",
-        "gracht",
-        "laan",
-        "plein",
-        "gatan",
-        "vägen",
-        "gade",
-        "ul",
-        "ул",
-        "улица",
-        "проспект",
-        "piazza",
-    ];
     let end = text.floor_char_boundary((from + 110).min(text.len()));
     let window = text.get(from..end)?;
     let lead = window.len() - window.trim_start_matches(|c: char| !c.is_alphanumeric()).len();
@@ -71,7 +25,7 @@ pub(super) fn postal_address(text: &str, from: usize) -> Option<Range<usize>> {
     let words = || line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let street = words().any(|word| {
         let lower = word.to_lowercase();
-        STREETS.iter().any(|street| lower == *street || street.len() >= 5 && lower.ends_with(street))
+        word_lists::words("streets").any(|street| lower == street || street.len() >= 5 && lower.ends_with(street))
     });
     let numbered = words().take(8).any(|word| {
         word.len() <= 6

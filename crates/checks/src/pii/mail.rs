@@ -4,157 +4,11 @@
 use memchr::memmem;
 
 use super::PersonalFinding;
+use crate::word_lists;
 use umbra_domain::Severity;
 
-/// Top-level domains of more than two letters that are in use for personal mail (IANA root zone).
-const TLDS: &[&str] = &[
-    "com",
-    "net",
-    "org",
-    "edu",
-    "gov",
-    "mil",
-    "int",
-    "info",
-    "biz",
-    "name",
-    "pro",
-    "coop",
-    "aero",
-    "museum",
-    "mobi",
-    "dev",
-    "app",
-    "online",
-    "shop",
-    "site",
-    "xyz",
-    "tech",
-    "store",
-    "blog",
-    "cloud",
-    "email",
-    "live",
-    "life",
-    "world",
-    "today",
-    "club",
-    "agency",
-    "digital",
-    "group",
-    "solutions",
-    "services",
-    "systems",
-    "studio",
-    "design",
-    "media",
-    "news",
-    "work",
-    "works",
-    "team",
-    "company",
-    "global",
-    "health",
-    "care",
-    "legal",
-    "law",
-    "bank",
-    "finance",
-    "money",
-    "support",
-    "school",
-    "academy",
-    "university",
-    "institute",
-    "foundation",
-    "ngo",
-    "church",
-    "berlin",
-    "london",
-    "paris",
-    "wien",
-    "hamburg",
-    "amsterdam",
-    "nyc",
-    "swiss",
-    "asia",
-    "lat",
-    "space",
-    "website",
-    "page",
-    "zone",
-];
 /// File endings that look like a country's domain.
 const FILES: &[&str] = &["js", "ts", "py", "md", "rb", "go", "hs"];
-/// Role mailboxes, which belong to no person (RFC 2142 and custom).
-const ROLES: &[&str] = &[
-    "abuse",
-    "accounts",
-    "admin",
-    "administrator",
-    "api",
-    "billing",
-    "bot",
-    "careers",
-    "contact",
-    "dev",
-    "developers",
-    "devnull",
-    "do-not-reply",
-    "donotreply",
-    "enquiries",
-    "feedback",
-    "git",
-    "hello",
-    "help",
-    "helpdesk",
-    "hostmaster",
-    "hr",
-    "info",
-    "inquiries",
-    "it",
-    "jobs",
-    "kontakt",
-    "legal",
-    "mail",
-    "mailer-daemon",
-    "marketing",
-    "news",
-    "newsletter",
-    "no-reply",
-    "noc",
-    "noreply",
-    "notifications",
-    "office",
-    "ops",
-    "orders",
-    "postmaster",
-    "press",
-    "privacy",
-    "root",
-    "sales",
-    "security",
-    "service",
-    "services",
-    "support",
-    "team",
-    "user",
-    "webmaster",
-    "you",
-];
-/// Words before an address that its owner published.
-const PUBLISHED: &[&str] = &[
-    "author",
-    "co-authored-by",
-    "signed-off-by",
-    "reviewed-by",
-    "acked-by",
-    "committer",
-    "maintainer",
-    "user.email",
-    "git_author_email",
-    "git_committer_email",
-];
 
 /// Most lines of a copyright notice that names its authors.
 const NOTICE: usize = 6;
@@ -170,7 +24,7 @@ fn find_veiled(text: &str, found: &mut Vec<PersonalFinding>) {
             let local = own.take_while(|byte| byte.is_ascii_alphanumeric() || b"._+-".contains(byte)).count();
             let start = before.len() - local;
             let name = before.get(start..).unwrap_or_default();
-            let role = ROLES.iter().any(|role| name.eq_ignore_ascii_case(role)) || is_machine(name);
+            let role = word_lists::lists("role_mailboxes", &name.to_ascii_lowercase()) || is_machine(name);
             let (domain, end) = veiled_domain(text, at + sign.len());
             if local > 1 && !role && is_mail_domain(&domain) {
                 found.push(PersonalFinding::new("email", "a person's e-mail address", Severity::Warning, start..end));
@@ -220,7 +74,7 @@ pub(super) fn find(text: &str, found: &mut Vec<PersonalFinding>) {
             && is_mail_domain(domain)
             && !is_login(text, span.start, span.end)
         {
-            let role = ROLES.iter().any(|role| trimmed.eq_ignore_ascii_case(role)) || is_machine(trimmed);
+            let role = word_lists::lists("role_mailboxes", &trimmed.to_ascii_lowercase()) || is_machine(trimmed);
             let public = role || is_published(text, span.start);
             let (title, severity) = match (role, public) {
                 (true, _) => ("a role address such as `info@`", Severity::Info),
@@ -251,7 +105,7 @@ fn is_mail_domain(domain: &str) -> bool {
         matches!(second, "example" | "test" | "yourdomain" | "yourcompany" | "mycompany" | "company" | "domain")
             || domain.ends_with("noreply.github.com")
             || domain.ends_with("gserviceaccount.com");
-    labels && !reserved && (country || TLDS.contains(&tld) || tld.starts_with("xn--"))
+    labels && !reserved && (country || word_lists::lists("mail_domains", tld) || tld.starts_with("xn--"))
 }
 
 /// True for a login: `ssh root@host`, `git@host:path`, `https://user@host`.
@@ -286,7 +140,7 @@ fn is_published(text: &str, start: usize) -> bool {
     let own = lines.next().unwrap_or_default();
     let bare = |line: &str| line.trim_start_matches([' ', '\t', '*', '#', '/', '-', ';']).to_owned();
     let notice = |line: String| line.starts_with("(c) ") || line.contains("copyright");
-    PUBLISHED.iter().any(|word| own.contains(word))
+    word_lists::lines("published_addresses").any(|word| own.contains(word))
         || notice(bare(&own))
         || lines.map(|line| bare(&line)).take_while(|line| !line.is_empty()).take(NOTICE).any(notice)
 }

@@ -12,6 +12,9 @@ use umbra_domain::{CheckName, CheckRule, Event, Hit, Severity};
 /// Most hits of one rule in one text.
 const MOST_HITS: usize = 20;
 
+/// Bytes at the end of a text in which an expression that is anchored there (`\z`) is searched.
+const END: usize = 1024;
+
 /// Rows by check.
 #[derive(Debug, Default)]
 pub(super) struct TextRules(BTreeMap<CheckName, Vec<TextRule>>);
@@ -25,6 +28,8 @@ pub(crate) struct TextRule {
     /// Scanner of the keywords; `None` where every text is searched.
     keywords: Option<AhoCorasick>,
     regex: Regex,
+    /// True if every match ends with the text.
+    at_end: bool,
 }
 
 impl TextRules {
@@ -70,13 +75,17 @@ impl TextRule {
             severity: row.severity.unwrap_or(Severity::Warning),
             keywords: keywords.ok().filter(|_| !row.keywords.is_empty()),
             regex: compiled(regex).ok()?,
+            at_end: regex.ends_with(r"\z"),
         })
     }
 
     /// Returns the first matches in a text.
     pub(crate) fn find<'t>(&'t self, text: &'t str) -> impl Iterator<Item = (&'t Self, std::ops::Range<usize>)> {
-        let awake = self.keywords.as_ref().is_none_or(|keywords| keywords.is_match(text));
-        let found = self.regex.find_iter(if awake { text } else { "" });
-        found.map(move |found| (self, found.range())).take(MOST_HITS)
+        let end = if self.at_end { text.trim_end().len() } else { text.len() };
+        let from = if self.at_end { text.floor_char_boundary(end.saturating_sub(END)) } else { 0 };
+        let part = text.get(from..end).unwrap_or_default();
+        let awake = self.keywords.as_ref().is_none_or(|keywords| keywords.is_match(part));
+        let found = self.regex.find_iter(if awake { part } else { "" });
+        found.map(move |found| (self, from + found.start()..from + found.end())).take(MOST_HITS)
     }
 }

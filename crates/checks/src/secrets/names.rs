@@ -7,107 +7,7 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 use super::values;
-
-/// Endings of names that hold information about a credential, not the credential.
-const ABOUT: &[&str] = &[
-    "id",
-    "ids",
-    "name",
-    "names",
-    "type",
-    "url",
-    "uri",
-    "path",
-    "file",
-    "field",
-    "length",
-    "len",
-    "size",
-    "count",
-    "limit",
-    "expires",
-    "expiry",
-    "expiration",
-    "ttl",
-    "hint",
-    "label",
-    "prompt",
-    "policy",
-    "reset",
-    "confirm",
-    "regex",
-    "pattern",
-    "format",
-    "version",
-    "method",
-    "endpoint",
-    "timestamp",
-    "at",
-    "in",
-    "index",
-    "store",
-    "provider",
-    "manager",
-    "service",
-    "usage",
-    "header",
-    "sha",
-    "chars",
-    "or",
-    "fingerprint",
-    "arn",
-    "used",
-    "created",
-    "updated",
-    "rotated",
-    "date",
-    "time",
-    "age",
-    "status",
-    "state",
-];
-
-/// Words anywhere in a name which mean that the value is public.
-const OPEN: [&str; 18] = [
-    "public",
-    "publishable",
-    "pubkey",
-    "primary",
-    "foreign",
-    "csrf",
-    "xsrf",
-    "authenticity",
-    "antiforgery",
-    "requestverification",
-    "cache",
-    "sort",
-    "partition",
-    "idempoten",
-    "websocket",
-    "correlation",
-    "sitekey",
-    "fingerprint",
-];
-
-/// Kinds of tokens that mark a place in a list or a state of a thing.
-const PLACES: &[&str] = &[
-    "next",
-    "nextpage",
-    "page",
-    "cursor",
-    "continuation",
-    "continue",
-    "pagination",
-    "paging",
-    "resume",
-    "sync",
-    "change",
-    "lock",
-    "sequence",
-    "trace",
-    "delta",
-    "marker",
-];
+use crate::word_lists;
 
 /// Kinds of keys that look a thing up.
 const LOOKUPS: &[&str] = &["site", "object", "row", "range", "hash", "lookup"];
@@ -121,13 +21,14 @@ fn has(list: &[&str], word: &str) -> bool {
 
 /// True if a name with this ending holds information about a credential.
 pub(super) fn is_about(ending: &str) -> bool {
-    has(ABOUT, ending)
+    word_lists::lists("about_credentials", &ending.to_ascii_lowercase())
 }
 
 /// True if a name, or the text before a key, means that the value is public.
 pub(super) fn is_open(lower: &str) -> bool {
-    static WORDS: LazyLock<Option<AhoCorasick>> =
-        LazyLock::new(|| AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(OPEN).ok());
+    static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+        AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(word_lists::words("public_names")).ok()
+    });
     WORDS.as_ref().is_none_or(|words| words.is_match(lower))
 }
 
@@ -135,61 +36,12 @@ pub(super) fn is_open(lower: &str) -> bool {
 pub(super) fn is_lookup_name(name: &str, value: &str) -> bool {
     let Some((kind, noun)) = kind_and_noun(name) else { return false };
     match noun {
-        Noun::Token => has(PLACES, kind) || values::is_uuid(value) && has(CALLS, kind),
+        Noun::Token => {
+            word_lists::lists("place_tokens", &kind.to_ascii_lowercase()) || values::is_uuid(value) && has(CALLS, kind)
+        }
         Noun::Key => has(LOOKUPS, kind),
     }
 }
-
-/// Words at the end of a credential's name, which may be a part of a longer word.
-const CREDENTIALS: [&str; 28] = [
-    "password",
-    "passwords",
-    "passwd",
-    "passphrase",
-    "passcode",
-    "secret",
-    "secrets",
-    "token",
-    "apikey",
-    "accesskey",
-    "secretkey",
-    "privatekey",
-    "authkey",
-    "accountkey",
-    "signingkey",
-    "encryptionkey",
-    "passwort",
-    "kennwort",
-    "motdepasse",
-    "contrase\u{f1}a",
-    "contrasena",
-    "wachtwoord",
-    "senha",
-    "otpseed",
-    "amzsignature",
-    "googsignature",
-    "\u{43f}\u{430}\u{440}\u{43e}\u{43b}\u{44c}",
-    "\u{5bc6}\u{7801}",
-];
-/// Words at the end of a credential's name that must be whole words.
-const CREDENTIALS_ALONE: [&str; 16] = [
-    "auth",
-    "authorization",
-    "bearer",
-    "cookie",
-    "credential",
-    "credentials",
-    "cvc",
-    "cvv",
-    "jwt",
-    "otp",
-    "pass",
-    "pin",
-    "psk",
-    "pw",
-    "pwd",
-    "totp",
-];
 
 /// True if a name can only be that of a credential: `password`, `X-Api-Key`, `clientSecret`. Its value then is one,
 /// whatever its form.
@@ -199,14 +51,14 @@ pub(super) fn is_credential(name: &str, value: &str) -> bool {
         return false;
     }
     let joined: String = lower.chars().filter(|c| c.is_alphanumeric()).collect();
-    if CREDENTIALS.iter().any(|word| joined.ends_with(word)) {
+    if word_lists::words("credential_names").any(|word| joined.ends_with(word)) {
         return true;
     }
     let begins_word = |(at, c): (usize, char)| c.is_uppercase().then_some(at);
     let tail = name.rsplit(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty()).unwrap_or_default();
     // The last word of `dbPass` is `Pass`; `PASS` is one word.
     let camel = tail.char_indices().filter_map(begins_word).next_back().and_then(|at| tail.get(at..)).unwrap_or(tail);
-    has(&CREDENTIALS_ALONE, tail) || has(&CREDENTIALS_ALONE, camel)
+    [tail, camel].iter().any(|word| word_lists::lists("credential_words", &word.to_ascii_lowercase()))
 }
 
 enum Noun {

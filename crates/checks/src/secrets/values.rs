@@ -6,6 +6,7 @@ use std::{ops::Range, sync::LazyLock};
 use aho_corasick::AhoCorasick;
 
 use super::gibberish::is_gibberish;
+use crate::word_lists;
 
 /// Appearance of a value that has a provider's format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,60 +67,8 @@ static PLACEHOLDERS_IN_FORMATS: LazyLock<AhoCorasick> = LazyLock::new(|| {
 
 /// Placeholder words within values of names such as `password`.
 static PLACEHOLDERS: LazyLock<AhoCorasick> = LazyLock::new(|| {
-    words(&[
-        "xxx",
-        "your",
-        "example",
-        "placeholder",
-        "redacted",
-        "removed",
-        "...",
-        "***",
-        "changeme",
-        "change_me",
-        "change-me",
-        "insert",
-        "replace",
-        "dummy",
-        "fake",
-        "sample",
-        "foobar",
-        "todo",
-        "mock",
-        "passw",
-        "secret",
-        "token",
-        "apikey",
-        "api_key",
-        "api-key",
-        "credential",
-        "default",
-        "string",
-        "undefined",
-        "null",
-        "hidden",
-        "masked",
-        "required",
-        "optional",
-        "random",
-        "generate",
-        "lorem",
-        "ipsum",
-        "super",
-        "config",
-        "value",
-        "notreal",
-        "invalid",
-        "unused",
-        "qwerty",
-        "letmein",
-        "12345",
-        "abcde",
-        "process.",
-        "environ",
-        "getenv",
-        "secrets.",
-    ])
+    let all: Vec<&str> = word_lists::words("placeholders").collect();
+    words(&all)
 });
 
 /// Further words, by which a value made of words alone is recognized: `YOURACCESSKEYHERE`.

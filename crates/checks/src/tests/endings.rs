@@ -75,3 +75,37 @@ fn text_about_truncation_gives_no_hit() {
         assert_eq!(rule(text), None, "{text}");
     }
 }
+
+#[test]
+fn code_and_data_break_off_in_a_word_a_string_or_a_block() {
+    const GO: &str = "package a\n\nimport \"fmt\"\n\nfunc A() string {\n\treturn fmt.Sprint(1)\n}\n\n";
+    const PYTHON: &str = "import os\n\n\ndef run(path):\n    if not path:\n        raise ValueError(path)\n\n";
+    const SHELL: &str = "#!/bin/sh\nset -eu\ncd /srv\nls -la\nexport A=1\n";
+    const YAML: &str = "kind: Task\nmetadata:\n  name: one\nspec:\n  image: web\n  host: a.example.org\n";
+    for (whole, cut) in [
+        (format!("{GO}func B() string {{\n\treturn A()\n}}"), format!("{GO}func B() string")),
+        (
+            format!("{PYTHON}    for at, (one, two) in pairs(path):\n        run(one)"),
+            format!("{PYTHON}    for at, (one, two) in pa"),
+        ),
+        (format!("{PYTHON}    text = \"A name\""), format!("{PYTHON}    text = \"A na")),
+        (format!("{SHELL}cat <<'EOF' | wc -l\nkind: a\nEOF"), format!("{SHELL}cat <<'EOF' | wc -l\nkind: a")),
+        (format!("{SHELL}echo $((1 << n))"), format!("{SHELL}cat <<EOF\none")),
+        (format!("{YAML}  prompt: Get the one named a."), format!("{YAML}  routes:\n  - dest")),
+        (format!("{YAML}  routes:\n  - one\n  - two"), format!("{YAML}  rout")),
+    ] {
+        assert_eq!(rule(&whole), None, "{whole}");
+        assert_eq!(rule(&cut).as_deref(), Some("cut_code"), "{cut}");
+    }
+    for text in [
+        "Let me read the source fi",
+        "Now fix the unused `path/filepath` import in `ma",
+        "Good. I'll check `a",
+        "I'll run it ag",
+    ] {
+        assert!(rule(text).is_some(), "{text}");
+    }
+    for text in ["Let me read it.", "Now Playing", "I like it", "Update `a`"] {
+        assert_eq!(rule(text), None, "{text}");
+    }
+}

@@ -14,6 +14,7 @@ use super::{
     commands, contradictions,
     hosts::{hosts, is_url, named_host, reached},
 };
+use crate::word_lists;
 use umbra_domain::{CheckName, Event, FieldName, Hit, Mark, Severity, Trigger, TriggerMark, TriggerSource};
 
 /// Returns the event's triggers: declared ones in the sender's order, then derived ones.
@@ -194,49 +195,8 @@ fn is_code_file(path: &str) -> bool {
 
 /// True if a tool's name means that it changes files: `write_file`, `Edit`, `apply_patch`, `str_replace_editor`.
 fn writes_files(name: &str, args: &Value) -> bool {
-    const VERBS: [&str; 15] = [
-        "push",
-        "write",
-        "edit",
-        "create",
-        "update",
-        "save",
-        "patch",
-        "modify",
-        "insert",
-        "append",
-        "replace",
-        "apply",
-        "overwrite",
-        "put",
-        "add",
-    ];
     const OBJECTS: [&str; 11] =
         ["file", "files", "notebook", "code", "patch", "diff", "str", "string", "cell", "editor", "source"];
-    const OTHER: [&str; 22] = [
-        "qr",
-        "bar",
-        "promo",
-        "zip",
-        "discount",
-        "country",
-        "status",
-        "error",
-        "access",
-        "verification",
-        "postal",
-        "currency",
-        "area",
-        "coupon",
-        "data",
-        "voucher",
-        "invite",
-        "referral",
-        "pin",
-        "search",
-        "connection",
-        "query",
-    ];
     const AMBIGUOUS: [&str; 4] = ["code", "source", "string", "str"];
     const NAMES: [&str; 8] =
         ["write", "edit", "multiedit", "patch", "applypatch", "searchreplace", "fsedit", "fswrite"];
@@ -249,10 +209,11 @@ fn writes_files(name: &str, args: &Value) -> bool {
     let words: Vec<Cow<'_, str>> = commands::words(own).collect();
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&&**word));
     // Another kind of code: `create_qr_code`, `update_zip_code`; a source or a string of data.
-    let other = words
-        .windows(2)
-        .any(|pair| matches!(pair, [kind, thing] if OTHER.contains(&&**kind) && AMBIGUOUS.contains(&&**thing)));
-    NAMES.contains(&words.concat().as_str()) || !other && has(&VERBS) && has(&OBJECTS)
+    let other = words.windows(2).any(
+        |pair| matches!(pair, [kind, thing] if word_lists::lists("other_codes", kind) && AMBIGUOUS.contains(&&**thing)),
+    );
+    NAMES.contains(&words.concat().as_str())
+        || !other && words.iter().any(|word| word_lists::lists("changing_verbs", word)) && has(&OBJECTS)
 }
 
 fn risk<'s, 'e: 's>(

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, sync::LazyLock};
 
 use aho_corasick::AhoCorasick;
+use memchr::memmem;
 
 use super::{
     super::commands,
@@ -83,7 +84,7 @@ fn runs_code(tool: &ToolCall) -> bool {
 /// Returns the beginning of the last line that starts with a text.
 fn line_begins(text: &str, begins: &str) -> Option<usize> {
     let starts_line = |at: &usize| *at == 0 || text.as_bytes().get(at - 1) == Some(&b'\n');
-    text.rmatch_indices(begins).map(|(at, _)| at).find(starts_line)
+    memmem::find_iter(text.as_bytes(), begins).filter(starts_line).last()
 }
 
 /// True if an output ends in a traceback: only its lines follow, and it is in no fenced block.

@@ -3,7 +3,7 @@
 use memchr::memmem;
 
 use super::{Break, END, SAMPLE};
-use umbra_analysis::code::{Language, is_open};
+use umbra_analysis::code::{Content, Language, content, is_open};
 
 pub(super) const OPEN: Break = ("cut_code", "The code ends in the middle of a statement or block.");
 
@@ -61,9 +61,57 @@ pub(super) fn broken(text: &str, last: &str) -> Option<Break> {
 pub(super) fn broken_program(text: &str, last: &str, language: Option<Language>) -> Option<Break> {
     let open = match language {
         Some(Language::Shell) => last.ends_with(['|', '\\']) || last.ends_with("&&"),
-        language => goes_on(text, last) || is_open(text, language),
+        Some(language) => goes_on(text, last) || lacks_body(last, language),
+        None => goes_on(text, last) || cuts_mapping(text, last),
     };
-    open.then_some(OPEN)
+    (open || is_open(text, language)).then_some(OPEN)
+}
+
+/// True if a text breaks off by the grammar of the language that its lines show.
+pub(super) fn breaks_off(text: &str, last: &str) -> bool {
+    if cuts_mapping(text, last) {
+        return true;
+    }
+    (text.starts_with("#!") || is(text))
+        && match content(text) {
+            Content::Code(Some(language)) => lacks_body(last, language) || is_open(text, Some(language)),
+            _ => false,
+        }
+}
+
+/// True for the head of a block or function whose body, or the sign before it, is missing.
+fn lacks_body(last: &str, language: Language) -> bool {
+    let (heads, signs): (&[&str], &[char]) = match language {
+        Language::Python => {
+            (&["for ", "while ", "if ", "elif ", "with ", "def ", "class ", "async def "], &[':', '\\'])
+        }
+        Language::Go => (&["func "], &['{']),
+        Language::Rust => (&["fn ", "pub fn "], &['{', ';', '}']),
+        Language::JavaScript => (&["function ", "export function ", "async function "], &['{', ';']),
+        _ => return false,
+    };
+    heads.iter().any(|head| last.starts_with(head)) && !last.contains(signs)
+}
+
+/// True if a text of `key: value` lines (YAML) ends with a word that is neither a key nor a value: outside of texts of
+/// several lines, a line has a colon or begins an item, and items are alike.
+fn cuts_mapping(text: &str, last: &str) -> bool {
+    let lines = || text.lines().filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
+    let is_pair = |line: &str| {
+        line.split_once(':').is_some_and(|(key, rest)| {
+            !key.trim_start_matches([' ', '-']).contains(' ') && (rest.is_empty() || rest.starts_with(' '))
+        })
+    };
+    let pairs = lines().filter(|line| is_pair(line)).count();
+    let begins_text = |line: &str| line.ends_with(['|', '>']) || line.ends_with("|-") || line.ends_with(">-");
+    let is_word = |word: &str| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+    let plain = |line: &str| line.trim_start().strip_prefix("- ").is_some_and(|item| !item.contains(':'));
+    pairs * 4 > lines().count() * 3
+        && !lines().any(begins_text)
+        && match last.strip_prefix("- ") {
+            Some(item) => is_word(item) && lines().filter(|line| plain(line)).count() == 1,
+            None => is_word(last),
+        }
 }
 
 /// True if the last line needs a continuation: an operator, a declaration or the head of a block without the rest, a
@@ -79,13 +127,18 @@ fn goes_on(text: &str, last: &str) -> bool {
         ["for ", "while ", "if ", "elif ", "with ", "def ", "class "].iter().any(|start| last.starts_with(start))
             && !last.contains([':', '(', '{', ';'])
             && text.lines().filter(|line| line.ends_with(':')).count() > 1;
-    let operator = last.ends_with(['=', '+', '-', '.', '&', '|', '\\', '(', '[', '{', '<', '?', ':'])
-        && !last.starts_with("//")
-        && !last.starts_with('#')
-        && !last.ends_with("++")
-        && !last.ends_with("--");
+    let operator = last.ends_with(['=', '+', '-', '&', '|', '\\', '(', '[', '{', '<', '?', ':'])
+        || last.ends_with('.') && !ends_sentence(last);
+    let operator =
+        operator && !last.starts_with("//") && !last.starts_with('#') && !last.ends_with("++") && !last.ends_with("--");
     let quoted = text.matches("\"\"\"").count() % 2 == 1 && text.len() < END;
     declares || head || operator || quoted
+}
+
+/// True if a line ends with three words, as a sentence in a value does.
+fn ends_sentence(line: &str) -> bool {
+    let is_word = |word: &str| word.trim_end_matches(['.', ',']).bytes().all(|byte| byte.is_ascii_alphabetic());
+    line.split(' ').rev().take(3).filter(|word| is_word(word)).count() == 3
 }
 
 /// True if more brackets are opened than closed, outside of strings and comments.

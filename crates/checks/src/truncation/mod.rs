@@ -130,6 +130,9 @@ fn broken_off(text: &str, form: OutputForm) -> Option<Break> {
     if has_open_tag(text) {
         return Some(("cut_tag", "The output ends inside an unclosed tag."));
     }
+    if code::breaks_off(text, last) {
+        return Some(code::OPEN);
+    }
     if code::is(text) { code::broken(text, last) } else { prose::broken(text, last) }
 }
 
@@ -142,6 +145,6 @@ fn is_short_answer(text: &str) -> bool {
     let words = text.split_whitespace().count();
     let announces = text.ends_with(':') && text.starts_with(char::is_uppercase) && words > 3;
     let short = words < 9 && !text.contains('\n') && !text.contains(". ") && !text.contains('。');
-    let marked = text.matches("**").count() % 2 == 1 && text.contains(" **");
+    let marked = text.matches("**").count() % 2 == 1 && text.contains(" **") || text.matches('`').count() % 2 == 1;
     short && !markup && !announces && !marked && !prose::dangles(text)
 }

@@ -2,6 +2,7 @@
 //! the text breaks off.
 
 use super::{Break, SAMPLE};
+use crate::word_lists;
 
 const MID_SENTENCE: Break = ("cut_sentence", "The output ends in the middle of a sentence or a word.");
 
@@ -22,12 +23,22 @@ pub(super) fn dangles(text: &str) -> bool {
     let count = words.filter(|word| !word.is_empty()).count() + 2;
     let is_one_of = |words: &str| words.split(' ').any(|word| word == last);
     // `-rw-r--r-- 1 root root 12 May 1 10:00 a`: a letter behind a time is a name.
-    is_one_of(CONNECTIVES) && (worded || last.len() > 1)
+    intends(text)
+        || is_one_of(CONNECTIVES) && (worded || last.len() > 1)
         || is_one_of(BETWEEN) && worded && count > 3
         || text.ends_with([',', '(', '[', '{', '=', '+', '&', '\\', '–']) && !is_padded(text)
         || [" will now", " >", " <", " ||", " *", "应该", "以及", "因为", "或者", "并且", "如果"]
             .iter()
             .any(|open| text.ends_with(open))
+}
+
+/// True for one line that says what its speaker does next, and has no mark at its end.
+fn intends(text: &str) -> bool {
+    let said = ["Let me ", "Let's ", "I'll ", "I will ", "I'm going to ", "Now "].iter().find_map(|start| {
+        let rest = text.trim_start().strip_prefix(start)?;
+        (*start != "Now " || rest.starts_with(char::is_lowercase)).then_some(rest)
+    });
+    said.is_some_and(|rest| rest.ends_with(char::is_alphanumeric) && !rest.contains('\n'))
 }
 
 /// Returns the break of prose that breaks off.
@@ -181,25 +192,10 @@ fn is_padded(text: &str) -> bool {
 fn is_signature(text: &str, last: &str) -> bool {
     let words = last.split_whitespace().count();
     let before = text.lines().rev().skip(1).map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let closing = CLOSINGS.iter().any(|closing| before.trim_end_matches(',').eq_ignore_ascii_case(closing));
+    let closing =
+        word_lists::lines("letter_closings").any(|closing| before.trim_end_matches(',').eq_ignore_ascii_case(closing));
     words <= 4 && (closing || before == "--" || before.ends_with(',') && before.split_whitespace().count() <= 4)
 }
-
-/// Closing phrases of letters.
-const CLOSINGS: [&str; 12] = [
-    "best regards",
-    "kind regards",
-    "regards",
-    "best",
-    "best wishes",
-    "sincerely",
-    "yours sincerely",
-    "cheers",
-    "thanks",
-    "viele grüße",
-    "mit freundlichen grüßen",
-    "cordialement",
-];
 
 /// True for an indented block that a line announced: a command, or a piece of code.
 fn is_block(text: &str) -> bool {

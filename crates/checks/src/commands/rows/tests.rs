@@ -42,6 +42,8 @@ fn call_patterns_match_by_their_grammar() {
         ("manage.py flush", "python3 other.py flush", false),
         ("jenkins-cli.jar delete-*", "java -jar /opt/jenkins-cli.jar delete-job a", true),
         ("mkfs*", "mkfs.ext4 /dev/sdb", true),
+        ("sc create binPath*", "SC CREATE binpath= a", true),
+        ("sc -D", "sc -d", false),
     ] {
         assert_eq!(meets(pattern, script), is_met, "{pattern}: {script}");
     }
