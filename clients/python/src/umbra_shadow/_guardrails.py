@@ -73,8 +73,9 @@ class Rules:
             log.warning("umbra: %s is not held to the rules, since its arguments cannot be told: %r", tool.name, odd)
             return None
 
-    def before(self, tool: Tool, answer: models.GuardAnswer) -> None:
+    def before(self, call: Call, answer: models.GuardAnswer) -> None:
         """Follows the ruling on a call that is about to run. The boundary asks for approvals of calls it decides."""
+        tool = call.tool
         if answer.needs_approval and tool.core is not None:
             return
         if answer.unjudged:
@@ -84,6 +85,16 @@ class Rules:
                 raise Blocked(tool.name, "too_long", "its arguments are so long that the server did not judge them")
         if self._note(tool, answer) and self.enforcement == "enforce":
             raise Blocked(tool.name, "policy", answer.reason or "a rule says so", answer.model_dump(mode="json"))
+        if answer.policy_version:
+            self._check_unchanged(call)
+
+    def _check_unchanged(self, call: Call) -> None:
+        try:
+            call.check_unchanged()
+        except Blocked as changed:
+            if self.enforcement == "enforce":
+                raise
+            log.warning("umbra: %s is not held to the rules: %s", call.tool.name, changed.detail)
 
     def after(self, tool: Tool, answer: models.MessageAnswer) -> None:
         """Follows the rulings on a call that has run, and on its result."""

@@ -228,6 +228,21 @@ class Call:
         """Arguments as JSON. Raises whatever reading them raises."""
         return self._arguments()
 
+    def check_unchanged(self) -> None:
+        """Raises :class:`Blocked` if the arguments are no longer those that were decided: nothing holds them still."""
+        try:
+            is_same = json.dumps(self._arguments()) == json.dumps(self.arguments)
+        except Exception:
+            is_same = False
+        if not is_same:
+            detail = "its arguments changed while it was decided: call it again, and leave them alone until it returns"
+            raise Blocked(self.tool.name, "arguments_changed", detail, self.answer)
+
+    def as_decided(self, run: Callable[[], Any]) -> Any:
+        """Returns what ``run`` returns. Raises :class:`Blocked` if the arguments are no longer those of the answer."""
+        self.check_unchanged()
+        return run()
+
     def question(self, core: Core) -> dict[str, Any]:
         """Returns the body of ``POST /v1/decide``."""
         tool, body = self.tool, asked(core, self.tool.described, self.arguments, self.id)

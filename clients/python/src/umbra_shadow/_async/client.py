@@ -275,17 +275,17 @@ class AsyncUmbra(ClientBase):
             answer = await self._decide(request)
         except UndecidedCall as gone:
             call.undecided(self._core, gone)
-            return await call.run()
+            return await io.awaited(call.run())
         except APIError as refused:
             raise self._refused(call.tool.name, refused) from refused
         stub = call.stub_of(answer)
-        return stub if stub is not UNSET else await self._ran(call, answer, call.run)
+        return stub if stub is not UNSET else await self._ran(call, answer, lambda: call.as_decided(call.run))
 
     async def _ran(self, call: Call, answer: Mapping[str, Any], run: Callable[[], Awaitable[Any]]) -> Any:
         """Runs a call, and reports its outcome."""
         outcome = Outcome(self._core, call)
         try:
-            result = await run()
+            result = await io.awaited(run())
         except BaseException as error:
             if not isinstance(error, call.pauses):
                 outcome.failed(error)

@@ -40,14 +40,14 @@ async def guarded(session: AsyncSidecar, rules: Rules, call: Call, run: Callable
     """Makes one call under the rules: a question before it, and a report after it."""
     planned = rules.planned(call)
     if planned is None:
-        return await run()
+        return await io.awaited(run())
     try:
         answer = await session.guard(planned, **rules.place())
         session._check_not_closed()
     except (APIError, Unavailable, SessionOver) as error:
         rules.unasked(call.tool, error)
     else:
-        rules.before(call.tool, answer)
+        rules.before(call, answer)
     return await finished(session, rules, call, planned, run)
 
 
@@ -56,7 +56,7 @@ async def finished(
 ) -> Any:
     """Runs a call that was asked about, and reports it."""
     try:
-        result = await run()
+        result = await io.awaited(run())
     except Exception as error:
         if was_made(call, error):
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import ssl
 import time
@@ -15,7 +16,7 @@ import httpx
 from .._config import Config
 from .._requests import SILENCE, EventDecoder, NoAnswer, Request, Response, ServerEvent, wire
 
-__all__ = ["Http", "Interruptible", "Semaphore", "aclosing", "is_async", "sleep"]
+__all__ = ["Http", "Interruptible", "Semaphore", "aclosing", "awaited", "is_async", "sleep"]
 
 T = TypeVar("T")
 
@@ -23,6 +24,11 @@ is_async = True
 Semaphore = asyncio.Semaphore
 # Seconds of delay from which the program itself held the event loop up: bytes that arrived meanwhile are not read yet.
 _HELD_UP = 0.05
+
+
+async def awaited(value: Any) -> Any:
+    """Returns a value, or that of an awaitable: some functions return no coroutine."""
+    return await value if inspect.isawaitable(value) else value
 
 
 async def sleep(seconds: float) -> None:

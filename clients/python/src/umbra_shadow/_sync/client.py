@@ -276,17 +276,17 @@ class Umbra(ClientBase):
             answer = self._decide(request)
         except UndecidedCall as gone:
             call.undecided(self._core, gone)
-            return call.run()
+            return io.awaited(call.run())
         except APIError as refused:
             raise self._refused(call.tool.name, refused) from refused
         stub = call.stub_of(answer)
-        return stub if stub is not UNSET else self._ran(call, answer, call.run)
+        return stub if stub is not UNSET else self._ran(call, answer, lambda: call.as_decided(call.run))
 
     def _ran(self, call: Call, answer: Mapping[str, Any], run: Callable[[], Any]) -> Any:
         """Runs a call, and reports its outcome."""
         outcome = Outcome(self._core, call)
         try:
-            result = run()
+            result = io.awaited(run())
         except BaseException as error:
             if not isinstance(error, call.pauses):
                 outcome.failed(error)

@@ -41,14 +41,14 @@ def guarded(session: Sidecar, rules: Rules, call: Call, run: Callable[[], Any]) 
     """Makes one call under the rules: a question before it, and a report after it."""
     planned = rules.planned(call)
     if planned is None:
-        return run()
+        return io.awaited(run())
     try:
         answer = session.guard(planned, **rules.place())
         session._check_not_closed()
     except (APIError, Unavailable, SessionOver) as error:
         rules.unasked(call.tool, error)
     else:
-        rules.before(call.tool, answer)
+        rules.before(call, answer)
     return finished(session, rules, call, planned, run)
 
 
@@ -57,7 +57,7 @@ def finished(
 ) -> Any:
     """Runs a call that was asked about, and reports it."""
     try:
-        result = run()
+        result = io.awaited(run())
     except Exception as error:
         if was_made(call, error):
             try:

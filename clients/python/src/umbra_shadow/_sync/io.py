@@ -17,7 +17,7 @@ import httpx
 from .._config import Config
 from .._requests import SILENCE, EventDecoder, NoAnswer, Request, Response, ServerEvent, wire
 
-__all__ = ["Http", "Interruptible", "Semaphore", "closing", "is_async", "sleep"]
+__all__ = ["Http", "Interruptible", "Semaphore", "awaited", "closing", "is_async", "sleep"]
 
 T = TypeVar("T")
 
@@ -25,6 +25,11 @@ is_async = False
 Semaphore = threading.Semaphore
 # Most bytes of one write, so that the deadline also holds for a server that reads slowly.
 _PIECE = 65_536
+
+
+def awaited(value: Any) -> Any:
+    """Returns the value: a synchronous caller awaits nothing."""
+    return value
 
 
 def sleep(seconds: float) -> None:

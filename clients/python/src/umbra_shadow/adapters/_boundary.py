@@ -165,7 +165,7 @@ class ToolBoundary:
         rules = self._rules or rules_in_force.get()
         ran = run
         if call.answer is not None:
-            ran = functools.partial(self._core.async_client()._ran, call, call.answer, run)
+            ran = functools.partial(self._core.async_client()._ran, call, call.answer, lambda: call.as_decided(run))
         if rules is None:
             return await ran()
         planned = {"tool": call.tool.reference, "arguments": call.arguments}
