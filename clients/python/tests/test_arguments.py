@@ -1,14 +1,24 @@
 """Tests of the arguments of calls: those that were decided run, and none shows what the model did not give."""
 
 import asyncio
+import collections
+import dataclasses
+import datetime
+import decimal
+import enum
+import ipaddress
+import json
+import pathlib
 import unittest
 import uuid
 from typing import Any
 
+import pydantic
 import support
 from support import PATIENT, Case, setUpModule
 
-from umbra_shadow import AsyncUmbra, Blocked
+from umbra_shadow import AsyncUmbra, Blocked, Umbra, _tools
+from umbra_shadow._json import encoded
 
 __all__ = ["setUpModule"]
 
@@ -77,6 +87,84 @@ class Decided(Case):
         away = self.quick("http://127.0.0.1:9")
         result = await away.call_tool("look", {}, lambda: "seen", effect="read")  # type: ignore[arg-type, return-value]
         self.assertEqual(result, "seen")
+
+
+class Connection:
+    def __repr__(self) -> str:
+        return "Connection(postgres://app:pw@db/prod)"
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+@dataclasses.dataclass
+class Options:
+    page: int
+    on: object = dataclasses.field(default_factory=Connection)
+
+
+class Query(pydantic.BaseModel):
+    text: str
+    price: decimal.Decimal = decimal.Decimal("1.50")
+
+
+class Forms(unittest.TestCase):
+    """Arguments as JSON."""
+
+    def sent(self, **arguments: Any) -> dict[str, Any]:
+        return _tools.Call.given(_tools.Tool(name="x"), arguments, lambda: None).arguments
+
+    def test_object_of_an_unknown_class_is_sent_as_its_class(self) -> None:
+        deep: Any = Connection()
+        for _ in range(40):
+            deep = {"in": Options(1, deep)}
+        sent = self.sent(a=Connection(), b=[{"c": Connection()}], d={Connection(): 1, ("e", Connection()): 2}, f=deep)
+        self.assertEqual((sent["a"], sent["b"]), ("<Connection>", [{"c": "<Connection>"}]))
+        self.assertNotIn("pw", json.dumps(sent))
+        self.assertEqual(self.sent(a=Options(1), b=Connection, c=len)["a"], {"page": 1, "on": "<Connection>"})
+        with Umbra("http://127.0.0.1:9") as umbra:
+            asked = umbra._decision_request({"tool": "x", "arguments": {"a": Connection()}})
+        self.assertEqual(asked.body["arguments"], {"a": "<Connection>"})
+
+    def test_values_of_known_classes_are_sent_as_they_are(self) -> None:
+        id = uuid.UUID(int=7)
+        for value, wanted in [
+            (decimal.Decimal("1.50"), "1.50"),
+            (id, str(id)),
+            (pathlib.PurePosixPath("a/b"), "a/b"),
+            (ipaddress.ip_address("10.0.0.1"), "10.0.0.1"),
+            (pydantic.TypeAdapter(pydantic.AnyUrl).validate_python("https://a.example/x"), "https://a.example/x"),
+            (datetime.date(2026, 1, 2), "2026-01-02"),
+            (datetime.timezone.utc, "UTC"),
+            (b"a\xff", "a\ufffd"),
+            (Color.RED, "red"),
+            (collections.deque([1, 2]), [1, 2]),
+            (range(2), [0, 1]),
+            (Query(text="x"), {"text": "x", "price": "1.50"}),
+            ({1: "a", None: "b", Color.RED: "c"}, {"1": "a", "None": "b", "red": "c"}),
+        ]:
+            self.assertEqual(self.sent(x=value)["x"], wanted, value)
+
+    def test_values_that_json_does_not_have_equal_no_text(self) -> None:
+        wanted = ["<float inf>", "<float -inf>", "<float nan>"]
+        self.assertEqual(self.sent(x=[float("inf"), -float("inf"), float("nan")])["x"], wanted)
+        halves = ["a\ud800b", "\udc00?", "\ud83d\ude00", {"\ud800": 1}]
+        self.assertEqual(self.sent(x=halves)["x"], ["a\ufffdb", "\ufffd?", "\U0001f600", {"\ufffd": 1}])
+        self.assertEqual(json.loads(encoded({"\ud800": "\udc00"})), {"\ufffd": "\ufffd"})
+
+
+class Misuse(unittest.TestCase):
+    def test_event_with_a_value_without_a_form_is_refused(self) -> None:
+        with Umbra("http://127.0.0.1:9", timeout=0.1) as umbra:
+            odd: Any = {"output": object()}
+            for post in (lambda: umbra.events.post(odd), lambda: umbra.events.post_many([odd])):
+                with self.assertRaisesRegex(ValueError, "object has no form in JSON"):
+                    post()
+
+    def test_empty_address_is_refused(self) -> None:
+        with self.assertRaisesRegex(ValueError, "url is empty"):
+            Umbra(url="")
 
 
 if __name__ == "__main__":

@@ -143,7 +143,7 @@ class Contexts(unittest.TestCase):
         def plain(q: str, context: str, length: ContextLength, *rest: int, text: str = "Context: none") -> None: ...
 
         sent = self.sent(plain, "x", "of the model", ContextLength(), 1, 2)
-        wanted = {"q": "x", "context": "of the model", "length": "long", "rest": [1, 2], "text": "Context: none"}
+        wanted = {"q": "x", "context": "of the model", "length": "<ContextLength>", "rest": [1, 2], "text": "Context: none"}
         self.assertEqual(sent, wanted)
 
 

@@ -434,17 +434,11 @@ class Guarded(Case):
                     await call
                 self.assertEqual((blocked.exception.reason, self.ran), ("policy", []))
 
-            class Odd:
-                def __str__(self) -> Any:
-                    raise ZeroDivisionError
-
             everything: list[Any] = []
             everything += [everything, everything]
-            odd_values: list[Any] = [Odd(), everything]
-            for value in odd_values:
-                with self.assertRaises(Blocked) as blocked:
-                    await any_of(x=value)
-                self.assertEqual((blocked.exception.reason, self.ran), ("unreadable", []))
+            with self.assertRaises(Blocked) as blocked:
+                await any_of(x=everything)
+            self.assertEqual((blocked.exception.reason, self.ran), ("unreadable", []))
             await any_of(x=10**5000)
             self.ran.clear()
 

@@ -15,7 +15,7 @@ from ._core import Core
 from ._json import is_mapping
 from ._requests import NoAnswer, Request, Response, parsed, path
 from ._terms import as_json
-from ._tools import UNSET, F, Tool, asked, full_name, wrapped
+from ._tools import UNSET, F, Tool, as_arguments, asked, full_name, wrapped
 from .errors import APIError, Blocked, Unavailable, UndecidedCall, problem_text
 
 M = TypeVar("M", bound=pydantic.BaseModel)
@@ -170,6 +170,8 @@ class ClientBase:
             for name in ("run", "default_run") if body.get("default_run") else ():
                 del body[name]
         body |= {name: one for name, one in given.items() if name != "tool" and one is not None}
+        if is_mapping(body["arguments"]):
+            body["arguments"] = as_arguments(body["arguments"].items())
         return Request("POST", path("decide"), body, repeatable=True)
 
     def _decision(self, request: Request, response: Response) -> dict[str, Any]:

@@ -59,6 +59,8 @@ class Config:
     ) -> Config:
         """Returns the settings by arguments, and by the environment where an argument is missing."""
         check_texts(url=url, api_key=api_key, agent=agent, session=session, run=run, seed=seed)
+        if url == "":
+            raise ValueError("url is empty: write http://HOST:PORT, or leave it out for UMBRA_URL or this machine")
         env = os.environ.get
         url = (url or env("UMBRA_URL") or DEFAULT_URL).rstrip("/")
         parts = urllib.parse.urlsplit(url)

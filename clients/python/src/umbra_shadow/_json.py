@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import datetime
 import enum
+import ipaddress
 import json
+import numbers
+import pathlib
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeGuard, cast
 
@@ -14,6 +19,18 @@ import pydantic
 
 # Most values in the arguments or the result of a call: more of them mostly means a list that contains itself.
 MOST_VALUES = 250_000
+# Classes of values whose texts are what they are.
+_TEXTS = (
+    numbers.Number,
+    uuid.UUID,
+    pathlib.PurePath,
+    datetime.tzinfo,
+    ipaddress.IPv4Address,
+    ipaddress.IPv4Network,
+    ipaddress.IPv6Address,
+    ipaddress.IPv6Network,
+    pydantic.AnyUrl,
+)
 
 
 def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
@@ -55,14 +72,18 @@ def plain(
     most: float = float("inf"),
     strict: bool = False,
     left_out: Callable[[type], bool] = lambda kind: False,
+    as_class: bool = False,
 ) -> Any:
     """Converts a value to JSON. A value without a form in JSON becomes its text, so that rules can still read it.
+
+    Under ``as_class`` an object of an unknown class becomes its class, as ``<Connection>``: its text may have what no
+    model gave. So does a number that JSON does not have, as ``<float inf>``, which is not the text ``inf``.
 
     Members of objects and lists whose class is ``left_out`` are left out, at any depth. Raises :class:`ValueError` if
     the value has more than ``most`` parts, and under ``strict`` for a value without a text of its own, such as a
     function.
     """
-    return _Plain(most, strict, left_out).of(value, 0)
+    return _Plain(most, strict, left_out, as_class).of(value, 0)
 
 
 def encoded(value: Any) -> bytes:
@@ -70,7 +91,7 @@ def encoded(value: Any) -> bytes:
 
     Raises :class:`ValueError` or :class:`RecursionError` if the value cannot be written.
     """
-    return json.dumps(_without_nul(plain(value)), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+    return json.dumps(_without_nul(plain(value)), ensure_ascii=False, allow_nan=False).encode("utf-8")
 
 
 def typed(value: Any, hint: Any) -> Any:
@@ -96,8 +117,8 @@ def _keyed(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class _Plain:
-    def __init__(self, most: float, strict: bool, left_out: Callable[[type], bool]) -> None:
-        self.left, self.strict, self.left_out = most, strict, left_out
+    def __init__(self, most: float, strict: bool, left_out: Callable[[type], bool], as_class: bool) -> None:
+        self.left, self.strict, self.left_out, self.as_class = most, strict, left_out, as_class
 
     def of(self, value: Any, depth: int) -> Any:
         self.left -= 1
@@ -106,9 +127,11 @@ class _Plain:
         if value is None or isinstance(value, (bool, int)):
             return value if not isinstance(value, int) or -(2**63) <= value < 2**64 else _digits(value)
         if isinstance(value, str):
-            return value.encode("utf-8", "replace").decode("utf-8") if not value.isascii() else value
+            return _well_formed(value)
         if isinstance(value, float):
-            return value if value == value and abs(value) != float("inf") else str(value)
+            if value == value and abs(value) != float("inf"):
+                return value
+            return f"<float {value}>" if self.as_class else str(value)
         if isinstance(value, (bytes, bytearray)):
             return value.decode("utf-8", "replace")
         if isinstance(value, enum.Enum):
@@ -117,15 +140,17 @@ class _Plain:
             return value.isoformat()
         if isinstance(value, datetime.timedelta):
             return value.total_seconds()
-        if depth >= 32:
-            return str(value)
+        if depth >= 32 and not self.as_class:
+            return _well_formed(str(value))
+        if depth >= 32 and isinstance(value, (dict, list, tuple)):
+            return _well_formed(json.dumps(value, ensure_ascii=False, default=_class_of))
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         if isinstance(value, Pairs):
             return self.object(value.pairs, depth)
         if is_mapping(value):
             return self.object(value.items(), depth)
-        if isinstance(value, (list, tuple)):
+        if isinstance(value, (list, tuple, collections.deque, range)):
             return self.array(cast(Iterable[Any], value), depth)
         if isinstance(value, (set, frozenset)):
             items = self.array(cast(Iterable[Any], value), depth)
@@ -137,14 +162,34 @@ class _Plain:
                     return self.of(getattr(value, method)(), depth + 1)
         if self.strict and cast(Any, type(value)).__str__ is object.__str__:
             raise ValueError(f"{type(value).__name__} has no form in JSON")
-        return str(value)
+        if self.as_class and not isinstance(value, _TEXTS):
+            return _class_of(value)
+        return _well_formed(str(value))
 
     def object(self, pairs: Iterable[tuple[Any, Any]], depth: int) -> dict[str, Any]:
-        given = ((str(key), item) for key, item in pairs if not self.left_out(item.__class__))
+        given = ((self.key(key, depth), item) for key, item in pairs if not self.left_out(item.__class__))
         return _keyed((key, self.of(item, depth + 1)) for key, item in given)
+
+    def key(self, key: Any, depth: int) -> str:
+        if self.as_class and not (key is None or isinstance(key, (str, int, float))):
+            key = self.of(key, depth + 1)
+        return _well_formed(str(key))
 
     def array(self, items: Iterable[Any], depth: int) -> list[Any]:
         return [self.of(item, depth + 1) for item in items if not self.left_out(item.__class__)]
+
+
+def _class_of(value: Any) -> str:
+    return f"<{type(value).__name__}>"
+
+
+def _well_formed(text: str) -> str:
+    """Replaces halves of characters, which UTF-8 cannot hold, by U+FFFD; two halves that belong together are one."""
+    try:
+        text.encode("utf-8")
+        return text
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _digits(value: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from . import models
-from ._json import encoded
+from ._json import encoded, plain
 from ._terms import as_json
 
 # Limits of one batch of events: the server takes 1,000 events and 2 MiB.
@@ -32,6 +32,12 @@ def event_of(event: EventLike, agent: str) -> dict[str, Any]:
     return {**given, "agent": given.get("agent") or agent, "id": given.get("id") or uuid.uuid4().hex}
 
 
+def told_event(event: EventLike, agent: str) -> dict[str, Any]:
+    """Returns an event as :func:`event_of` does. Raises :class:`ValueError` for a value without a form in JSON."""
+    told: dict[str, Any] = plain(event_of(event, agent), strict=True)
+    return told
+
+
 def waiting(wait: int | None) -> dict[str, str]:
     """Returns the headers of a request that waits for a verdict. Raises :class:`ValueError` for no number of seconds.
 
@@ -51,7 +57,7 @@ def batches(events: Iterable[EventLike], agent: str) -> Iterator[list[dict[str, 
     batch: list[dict[str, Any]] = []
     size = 0
     for event in events:
-        given = event_of(event, agent)
+        given = told_event(event, agent)
         length = len(encoded(given)) + 1
         if batch and (len(batch) == _MOST_EVENTS or size + length > _MOST_BYTES):
             yield batch

@@ -377,9 +377,12 @@ def _docstring_of(function: Callable[..., Any] | None) -> str | None:
 
 
 def as_arguments(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns arguments as JSON values, without objects of a framework, which may be within others."""
+    """Returns arguments as JSON values, without objects of a framework, which may be within others.
+
+    Other objects that no model gives are shown by their class alone.
+    """
     given = Pairs((name, one) for name, one in pairs if not _is_injected(type(one)))
-    named: dict[str, Any] = plain(given, MOST_VALUES, left_out=_is_context)
+    named: dict[str, Any] = plain(given, MOST_VALUES, left_out=_is_context, as_class=True)
     return named
 
 

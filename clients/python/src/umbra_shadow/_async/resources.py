@@ -23,7 +23,7 @@ from .._resources import (
     BatchSum,
     EventLike,
     batches,
-    event_of,
+    told_event,
     waiting,
 )
 from .._terms import object_of, present
@@ -95,7 +95,7 @@ class AsyncEvents(_Resource):
 
         Raises :class:`APIError` with the faults of the event, and :class:`Unavailable`.
         """
-        body = event_of(event, self._client.agent)
+        body = told_event(event, self._client.agent)
         request = Request("POST", path("events"), body, headers=waiting(wait), repeatable=True)
         answer = await self._client._send(request, wait or 0)
         return self._client._parsed(models.AcceptedEvent, answer.body)
