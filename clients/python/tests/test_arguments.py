@@ -15,9 +15,9 @@ from typing import Any
 
 import pydantic
 import support
-from support import PATIENT, Case, setUpModule
+from support import PATIENT, Case, Peer, answers, setUpModule
 
-from umbra_shadow import AsyncUmbra, Blocked, Umbra, _tools
+from umbra_shadow import AsyncUmbra, Blocked, Umbra, UndecidedCall, _tools
 from umbra_shadow._json import encoded
 
 __all__ = ["setUpModule"]
@@ -152,6 +152,41 @@ class Forms(unittest.TestCase):
         halves = ["a\ud800b", "\udc00?", "\ud83d\ude00", {"\ud800": 1}]
         self.assertEqual(self.sent(x=halves)["x"], ["a\ufffdb", "\ufffd?", "\U0001f600", {"\ufffd": 1}])
         self.assertEqual(json.loads(encoded({"\ud800": "\udc00"})), {"\ufffd": "\ufffd"})
+
+
+class Away(Case):
+    async def test_model_is_not_told_the_address(self) -> None:
+        async def pay() -> None:
+            raise AssertionError("it ran")
+
+        proxy = answers(503, b'{"detail": "busy at 10.1.2.3"}')
+        async with Peer(proxy) as busy, Peer(answers(200, b"{}")) as other:
+            for url in ("http://127.0.0.1:9", busy.url, other.url):
+                with self.assertLogs("umbra_shadow", "WARNING") as logs, self.assertRaises(UndecidedCall) as undecided:
+                    await self.patient(url).call_tool("pay", {}, pay, effect="write")
+                self.assertEqual(str(undecided.exception), "pay was not run (unavailable): Umbra did not answer")
+                self.assertIn(url, logs.output[0])
+                self.assertIn(url, str(undecided.exception.__cause__))
+        async with Peer(answers(400, b'{"detail": "no"}')) as refusing:
+            with self.assertRaises(Blocked) as refused:
+                await self.patient(refusing.url).call_tool("pay", {}, pay, effect="write")
+            self.assertEqual(refused.exception.detail, "Umbra refused the question: no")
+
+
+class LongTexts(Case):
+    async def test_long_text_without_an_answer_is_blocked(self) -> None:
+        padded = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8" + " x" * 2_000_000
+        async with self.sidecar() as s:
+            told, asked = await s.message(padded), await s.guard(message=padded)
+            self.assertEqual((told.decision, told.said.decision, asked.decision), ("block", "block", "block"))
+            self.assertIn("so long that the server did not judge it", str(asked.reason))
+            self.assertTrue(told.blocked and told.unjudged and told.degraded and asked.unjudged, told)
+            self.assertFalse((await s.message("short")).blocked)
+            # Without a text there is nothing to hold back.
+            self.assertFalse((await s.message(results=[{"tool": "web.fetch", "content": padded}])).blocked)
+        async with Peer(answers(503, b"{}")) as away, self.sidecar(client=self.patient(away.url)) as s:
+            self.assertFalse((await s.guard(message="short")).blocked)
+            self.assertTrue((await s.guard(message="x" * 100_000)).blocked)
 
 
 class Misuse(unittest.TestCase):

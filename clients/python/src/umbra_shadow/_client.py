@@ -176,34 +176,36 @@ class ClientBase:
 
     def _decision(self, request: Request, response: Response) -> dict[str, Any]:
         """Returns the answer. Raises :class:`APIError` or :class:`UndecidedCall` if it is no decision."""
-        answer, tool, url = dict(response.body), full_name(request.body["tool"]), self.url
+        answer, tool = dict(response.body), full_name(request.body["tool"])
         if response.is_temporary:
-            detail = f"{url} answered {response.status}: {problem_text(answer)}"
-            raise UndecidedCall(tool, "unavailable", detail)
+            raise self._undecided(request, f"it answered {response.status}: {problem_text(answer)}")
         if response.status != 200:
             raise APIError(str(request), response.status, answer)
         if answer.get("decision") not in DECISIONS:
-            detail = f"what answers at {url} is no server of Umbra, or a newer one: decision {answer.get('decision')!r}"
-            raise UndecidedCall(tool, "unavailable", detail)
+            detail = f"what answers is no server of Umbra, or a newer one: decision {answer.get('decision')!r}"
+            raise self._undecided(request, detail)
         # The server puts a marker, [secret:...], in place of an id that has the form of a secret.
         told, given = str(answer.get("call_id")), request.body["call_id"]
         if told != given and "[" not in told:
-            detail = f"what answers at {url} is no server of Umbra: it answered about call {told[:80]}, not {given}"
-            raise UndecidedCall(tool, "unavailable", detail)
+            detail = f"what answers is no server of Umbra: it answered about call {told[:80]}, not {given}"
+            raise self._undecided(request, detail)
         self._core.learn(tool, answer.get("effect"))
         return answer
 
     def _refused(self, tool: str, refused: APIError) -> Blocked:
         """Returns the block of a call about which the server refuses to decide."""
-        detail = f"{self.url} refused the question: {refused.detail}"
+        detail = f"Umbra refused the question: {refused.detail}"
         if refused.status in (401, 403):
             # The model can do nothing about keys: the log tells the operator.
             self._core.warn_once(f"http_{refused.status}", "umbra: no call is decided, so none runs: %s", refused)
             detail = "no decision about this agent's calls can be had; its operator must mend that, so go on without it"
         return Blocked(tool, refused.code, detail)
 
-    def _undecided(self, request: Request, gone: Exception) -> UndecidedCall:
-        return UndecidedCall(full_name(request.body["tool"]), "unavailable", f"{self.url} did not answer: {gone}")
+    def _undecided(self, request: Request, why: object) -> UndecidedCall:
+        """Returns the block of a call without a decision. The model reads it: only its cause has address and fault."""
+        undecided = UndecidedCall(full_name(request.body["tool"]), "unavailable", "Umbra did not answer")
+        undecided.__cause__ = Unavailable(f"{self.url} gave no decision: {why}")
+        return undecided
 
     def _parsed(self, kind: type[M], body: Mapping[str, Any]) -> M:
         try:

@@ -31,7 +31,7 @@ class Judgement(Model):
 
     @property
     def unjudged(self) -> bool:
-        """True if the call was so long that the server did not judge it: no rule was asked."""
+        """True if the call or text was so long that the server did not judge it: no rule was asked."""
         return bool((self.model_extra or {}).get("unjudged"))
 
 

@@ -120,9 +120,20 @@ class Seen:
 
 def degraded(kind: type[M], missed: Missed, **members: Any) -> M:
     """Returns the answer in place of a missing one: it allows the step, and its warning tells what is missing."""
-    unjudged = {"unjudged": True} if isinstance(missed, TooLong) and kind is models.GuardAnswer else {}
+    is_long = isinstance(missed, TooLong) and kind in (models.GuardAnswer, models.MessageAnswer)
+    unjudged = {"unjudged": True} if is_long else {}
     given = {**_EMPTY.get(kind, {}), **members, **unjudged, "degraded": True, "warnings": [str(missed)]}
     return kind.model_validate(given)
+
+
+def closed(answer: models.GuardAnswer | models.MessageAnswer) -> dict[str, Any]:
+    """Returns what changes in the answer about a text: one too long to be judged is blocked, as a long call is."""
+    if not answer.unjudged:
+        return {}
+    ruling = {"decision": "block", "would": "block", "reason": "the text is so long that the server did not judge it"}
+    if isinstance(answer, models.GuardAnswer):
+        return ruling
+    return {"decision": "block", "said": models.Judged.model_validate(ruling)}
 
 
 def no_document(name: str, text: str = "") -> models.DocumentView:

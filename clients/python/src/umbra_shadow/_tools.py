@@ -262,14 +262,16 @@ class Call:
 
     def undecided(self, core: Core, gone: UndecidedCall) -> None:
         """Lets a declared read run without a decision. Raises for every other call."""
-        if self.tool.effect != "read":
-            words = "umbra: %s; calls that may change something do not run, such as that of %s"
-            core.warn_once(AWAY, words, gone.detail, self.tool.name)
-            raise gone
-        if not core.may_read(self.tool.name):
+        is_read, why = self.tool.effect == "read", gone.__cause__ or gone.detail
+        if is_read and core.may_read(self.tool.name):
+            log.warning("umbra: %s; %s reads, so it runs all the same", why, self.tool.name)
+            return
+        words = "umbra: %s; calls that may change something do not run, such as that of %s"
+        core.warn_once(AWAY, words, why, self.tool.name)
+        if is_read:
             detail = f"{gone.detail}; it is declared a read, but the server has said that it is none"
-            raise UndecidedCall(self.tool.name, "unavailable", detail) from None
-        log.warning("umbra: %s; %s reads, so it runs all the same", gone.detail, self.tool.name)
+            raise UndecidedCall(self.tool.name, "unavailable", detail) from gone.__cause__
+        raise gone
 
     def stub_of(self, answer: Mapping[str, Any]) -> Any:
         """Returns the result in place of the call, or UNSET if the call runs.

@@ -300,7 +300,7 @@ class AsyncUmbra(ClientBase):
         try:
             response = await self._http.request(request, self._core.config.decision_timeout)
         except NoAnswer as gone:
-            raise self._undecided(request, gone) from None
+            raise self._undecided(request, gone)  # noqa: B904
         return self._decision(request, response)
 
     # Other requests.

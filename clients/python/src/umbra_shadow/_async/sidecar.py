@@ -21,6 +21,7 @@ from .._session import (
     SessionStep,
     Since,
     calls_of,
+    closed,
     degraded,
     references,
     results_of,
@@ -60,9 +61,10 @@ class AsyncSidecar(Session):
 
     **A sidecar never stops the agent.** A request takes ``deadline`` seconds at most. If the server is away, late,
     faulty, or has lost the session, nothing is raised: the answer is ``degraded`` and allows the step, and its
-    ``warnings`` tell what is missing. After three faults in a row no request is sent for 15 s. With ``strict``, such
-    faults raise :class:`Unavailable`. Faults of the program raise :class:`APIError`: a wrong key, or a request that
-    breaks the API's rules.
+    ``warnings`` tell what is missing. Only a text of more than 64 KiB is blocked then, so that length leads past no
+    rule. After three faults in a row no request is sent for 15 s. With ``strict``, such faults raise
+    :class:`Unavailable`. Faults of the program raise :class:`APIError`: a wrong key, or a request that breaks the API's
+    rules.
 
     At the end of the block the session is closed as ``succeeded``, or as ``failed`` if an :class:`Exception` leaves the
     block. An ``outcome`` that was set before goes first, and ``summary`` is the result. A cancelled block sets no
@@ -215,13 +217,14 @@ class AsyncSidecar(Session):
     ) -> models.MessageAnswer:
         """Reports the message, calls and results of a step. The rules judge them, and patterns are made of them.
 
-        Calls under :meth:`guardrails` are reported already.
+        Calls under :meth:`guardrails` are reported already. A text of more than 64 KiB without an answer is blocked.
         """
         self._in_use()
         calls, outcomes = calls_of(tool_calls), results_of(results, tool_calls)
         warn_of_unguarded(self, calls)
         request = self._message_request(content, role, calls, outcomes, self._moves(route, modes))
-        return self._heard(await self._of_session(models.MessageAnswer, request), calls, outcomes)
+        answer = self._heard(await self._of_session(models.MessageAnswer, request), calls, outcomes)
+        return answer if content is None else answer.model_copy(update=closed(answer))
 
     async def _report(
         self, report: Mapping[str, Any], route: str | None, modes: list[str] | None
@@ -268,7 +271,8 @@ class AsyncSidecar(Session):
         """Returns the verdict of the rules on one planned call or message. The session does not change.
 
         ``route`` and ``modes`` are those of the session unless given. Without a session the rules are asked
-        nevertheless; the answer is ``degraded`` then.
+        nevertheless; the answer is ``degraded`` then. A message of more than 64 KiB without an answer is blocked; a
+        call is ``unjudged``, and guardrails do not run it.
         """
         self._in_use()
         if (call is None) == (message is None):
@@ -276,9 +280,10 @@ class AsyncSidecar(Session):
         asked = {"message": {"role": role, "content": message}} if call is None else {"call": call_of(call)}
         moved = self._moved(route, modes)
         until = time.monotonic() + self.deadline
-        return await self._in_or_out(
+        answer = await self._in_or_out(
             models.GuardAnswer, lambda session: self._guard_request(asked, moved, session), until
         )
+        return answer if message is None else answer.model_copy(update=closed(answer))
 
     def guardrails(
         self,
