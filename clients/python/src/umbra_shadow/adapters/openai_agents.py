@@ -98,7 +98,8 @@ def approval_of(item: ToolApprovalItem) -> dict[str, Any] | None:
     """Returns the approval that an item of ``result.interruptions`` waits for.
 
     It has ``approval_id``, ``tool``, ``arguments``, ``reason`` and ``expires_at``. None for a call that Umbra has not
-    asked about in this process: a program that resumes the run of another takes the id from that one.
+    asked about in this process: a program that resumes the run of another takes the id from that one. The SDK itself
+    pauses a run for arguments that are no JSON object, without a question: ``state.reject(item)`` tells the model.
     """
     call_id = item.call_id or ""
     return _asked.get((call_id, text_of(arguments_of(item.arguments))))
