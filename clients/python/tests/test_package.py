@@ -351,10 +351,10 @@ class Deadlines(Case):
                 with Umbra(peer.url, decision_timeout=0.3) as umbra:
                     async with AsyncUmbra(peer.url, decision_timeout=0.3) as later:
                         began = time.monotonic()
-                        with self.assertRaisesRegex(UndecidedCall, "no answer in time"):
-                            await asyncio.to_thread(umbra.decide, {"tool": "x"})
-                        with self.assertRaisesRegex(UndecidedCall, "no answer in time"):
-                            await later.decide({"tool": "x"})
+                        for asked in (asyncio.to_thread(umbra.decide, {"tool": "x"}), later.decide({"tool": "x"})):
+                            with self.assertRaises(UndecidedCall) as undecided:
+                                await asked
+                            self.assertIn("no answer in time", str(undecided.exception.__cause__))
                         self.assertLess(time.monotonic() - began, 5.0, behave.__name__)
 
 

@@ -183,12 +183,12 @@ class ClientBase:
             raise APIError(str(request), response.status, answer)
         if answer.get("decision") not in DECISIONS:
             detail = f"what answers is no server of Umbra, or a newer one: decision {answer.get('decision')!r}"
-            raise self._undecided(request, detail)
+            raise self._undecided(request, detail, f"Umbra did not answer: {detail}")
         # The server puts a marker, [secret:...], in place of an id that has the form of a secret.
         told, given = str(answer.get("call_id")), request.body["call_id"]
         if told != given and "[" not in told:
             detail = f"what answers is no server of Umbra: it answered about call {told[:80]}, not {given}"
-            raise self._undecided(request, detail)
+            raise self._undecided(request, detail, f"Umbra did not answer: {detail}")
         self._core.learn(tool, answer.get("effect"))
         return answer
 
@@ -201,9 +201,9 @@ class ClientBase:
             detail = "no decision about this agent's calls can be had; its operator must mend that, so go on without it"
         return Blocked(tool, refused.code, detail)
 
-    def _undecided(self, request: Request, why: object) -> UndecidedCall:
+    def _undecided(self, request: Request, why: object, told: str = "Umbra did not answer") -> UndecidedCall:
         """Returns the block of a call without a decision. The model reads it: only its cause has address and fault."""
-        undecided = UndecidedCall(full_name(request.body["tool"]), "unavailable", "Umbra did not answer")
+        undecided = UndecidedCall(full_name(request.body["tool"]), "unavailable", told)
         undecided.__cause__ = Unavailable(f"{self.url} gave no decision: {why}")
         return undecided
 
