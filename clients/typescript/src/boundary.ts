@@ -6,7 +6,7 @@ import { APIError, ApprovalRequired, Blocked, StubFault, Unavailable, UndecidedC
 import { OutcomeReporter } from "./outcomes.js";
 import { environment, processName, randomId } from "./platform.js";
 import { isRecord, type RequestOptions, type Transport } from "./transport.js";
-import type { CallOutcome, DecideBody, Decision, Effect, ToolAnnotations, ToolDescription } from "./types.js";
+import type { CallOutcome, DecideBody, Decision, Effect, Judged, ToolAnnotations, ToolDescription } from "./types.js";
 import { MOST_MERGED, MOST_VALUES, mergeRehearsed, type RehearsedChanges, toJson } from "./values.js";
 
 /** Description of a tool, for the server and for calls while the server is away. */
@@ -114,6 +114,7 @@ export class Boundary {
       arguments: this.#arguments(name, given),
     };
     if (call.effect !== undefined) question.declared_effect = call.effect;
+    const decided = JSON.stringify(question.arguments);
     const own = await this.#stub(call, question);
 
     let decision: Decision;
@@ -134,6 +135,7 @@ export class Boundary {
           const detail = "AGENT_SAFE_MODE is set here, but the server runs calls live: set it for the server as well";
           throw new Blocked(name, "safe_mode_mismatch", detail, decision);
         }
+        if (JSON.stringify(this.#arguments(name, given)) !== decided) throw argumentsChanged(name, decision);
         return await this.#execute(question, decision, body);
       case "stub":
         if (decision.stub?.fault) throw new StubFault(name, decision.stub.fault, decision.stub.result);
@@ -285,6 +287,12 @@ export function describedTool(call: ToolSettings & { tool: ToolCall<unknown>["to
   const hints = effect && { readOnlyHint: effect === "read", destructiveHint: effect === "destructive" };
   if (annotations ?? hints) tool.annotations = { ...annotations, ...hints };
   return tool;
+}
+
+/** Returns the block of a call that would run with other arguments than those that were decided. */
+export function argumentsChanged(name: string, decision: Decision | Judged): Blocked {
+  const detail = "the arguments changed while the call was decided; call again, and leave them as they are";
+  return new Blocked(name, "arguments_changed", detail, decision);
 }
 
 /** Returns a tool's name as rules have it: `server.name`, or the name alone. */

@@ -1,6 +1,6 @@
 /** Guardrails, which apply a session's rules to calls of tools: a question before each call, and a report after it. */
 
-import { errorText, toolName } from "./boundary.js";
+import { argumentsChanged, errorText, toolName } from "./boundary.js";
 import { checkFunction, describeKind } from "./checks.js";
 import { withContext } from "./context.js";
 import { APIError, Blocked, ResultWithheld, SessionOver, Unavailable, UmbraError } from "./errors.js";
@@ -111,8 +111,15 @@ export class Guardrails {
     const call = this.#call(tool, given);
     if (call === undefined) return await body();
     try {
-      this.#before(tool, await this.session.guard({ call, ...this.#place() }, { signal }));
+      const asked = JSON.stringify(call.arguments);
+      const answer = await this.session.guard({ call, ...this.#place() }, { signal });
+      this.#before(tool, answer);
       this.session.checkNotClosed();
+      // Without an answer, which names the rules by their version, nothing was decided.
+      if (answer.policy_version && JSON.stringify(this.#call(tool, given)?.arguments) !== asked) {
+        if (this.enforcement === "enforce") throw argumentsChanged(toolName(tool), answer);
+        this.#warn(`${toolName(tool)} is not held to the rules: its arguments changed while they were asked`);
+      }
     } catch (error) {
       this.#unasked(tool, error);
     }
