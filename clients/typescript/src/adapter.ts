@@ -9,7 +9,7 @@ import type { GuardrailsWrapper, Sidecar } from "./sidecar.js";
 import { isRecord } from "./transport.js";
 import type { Effect } from "./types.js";
 import type { Umbra } from "./umbra.js";
-import { MOST_VALUES, toJson } from "./values.js";
+import { argumentsJson } from "./values.js";
 
 /** Options of every adapter. */
 export interface AdapterOptions<Name extends string = string> {
@@ -106,7 +106,7 @@ export class CallGuard {
         {
           call_id: pending.id,
           tool: describedTool(described),
-          arguments: toJson(call.arguments, MOST_VALUES) as Record<string, unknown>,
+          arguments: argumentsJson(call.arguments as Record<string, unknown>),
           ...(effect && { declared_effect: effect }),
         },
         { signal: call.signal },
@@ -159,7 +159,7 @@ export class CallGuard {
 /** Returns a key of the call. The framework's id alone is none: some models number the calls of each answer. */
 function pendingKey(call: ModelCall): string {
   try {
-    return JSON.stringify([call.name, call.id, currentContext().context, toJson(call.arguments, MOST_VALUES)]);
+    return JSON.stringify([call.name, call.id, currentContext().context, argumentsJson(call.arguments as Record<string, unknown>)]);
   } catch {
     // Arguments that cannot be written: the call will be blocked.
     return randomId();

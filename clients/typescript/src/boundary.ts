@@ -7,7 +7,7 @@ import { OutcomeReporter } from "./outcomes.js";
 import { environment, processName, randomId } from "./platform.js";
 import { isRecord, type RequestOptions, type Transport } from "./transport.js";
 import type { CallOutcome, DecideBody, Decision, Effect, Judged, ToolAnnotations, ToolDescription } from "./types.js";
-import { MOST_MERGED, MOST_VALUES, mergeRehearsed, type RehearsedChanges, toJson } from "./values.js";
+import { argumentsJson, MOST_MERGED, MOST_VALUES, mergeRehearsed, type RehearsedChanges, toJson } from "./values.js";
 
 /** Description of a tool, for the server and for calls while the server is away. */
 export interface ToolSettings {
@@ -170,7 +170,7 @@ export class Boundary {
 
   /** Returns the block of a call about which the server refuses to decide. */
   #refused(name: string, error: APIError): Blocked {
-    let detail = `${this.transport.url} refused the question: ${error.detail}`;
+    let detail = `Umbra refused the question: ${error.detail}`;
     if (error.status === 401 || error.status === 403) {
       // The model can do nothing about keys: the log tells the operator.
       this.#warnOnce(error.status, `no call is decided, so none runs: ${error.message}`);
@@ -229,7 +229,7 @@ export class Boundary {
 
   #arguments(name: string, given: Record<string, unknown>): Record<string, unknown> {
     try {
-      return toJson(given, MOST_VALUES) as Record<string, unknown>;
+      return argumentsJson(given);
     } catch (error) {
       const detail = `its arguments cannot be written as JSON: ${errorText(error)}`;
       throw new Blocked(name, "unreadable", detail, undefined, { cause: error });

@@ -7,7 +7,7 @@ import { APIError, Blocked, ResultWithheld, SessionOver, Unavailable, UmbraError
 import type { Sidecar } from "./sidecar.js";
 import { isRecord } from "./transport.js";
 import type { GuardAnswer, Judged, MessageAnswer, MessageRequest, SidecarCall, SidecarResult } from "./types.js";
-import { MOST_VALUES, toJson, withoutNul } from "./values.js";
+import { argumentsJson, MOST_VALUES, toJson, withoutNul } from "./values.js";
 
 /** Force of the rules: `enforce` throws {@link Blocked} and {@link ResultWithheld}; `warn` and `audit` only log. */
 export type Enforcement = "enforce" | "warn" | "audit";
@@ -147,8 +147,7 @@ export class Guardrails {
     this.#asked.add(plainToolName(toolName(tool)));
     const reference = server ? { server, name } : { name };
     try {
-      const plain = toJson(named, MOST_VALUES, withoutNul);
-      return { tool: reference, arguments: plain as Record<string, unknown> };
+      return { tool: reference, arguments: argumentsJson(named, withoutNul) };
     } catch (error) {
       if (this.enforcement === "enforce") {
         const detail = `its arguments cannot be written as JSON: ${errorText(error)}`;

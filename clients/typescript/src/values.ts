@@ -10,7 +10,19 @@ const MOST_DEPTH = 32;
  * Converts a value to JSON. A value without a form in JSON becomes its text, so that rules can still read it. Throws if
  * the value has more than `most` parts, or cannot be read.
  */
-export function toJson(value: unknown, most = Infinity, clean: (text: string) => string = wellFormed): unknown {
+export function toJson(value: unknown, most = Infinity, clean = wellFormed): unknown {
+  return converted(value, most, clean, false);
+}
+
+/**
+ * Converts the arguments of a call to JSON, as {@link toJson} does, with `<ClassName>` in place of instances of a
+ * program's classes: they may hold keys and connections, and no model gives them.
+ */
+export function argumentsJson(given: Record<string, unknown>, clean = wellFormed): Record<string, unknown> {
+  return converted(given, MOST_VALUES, clean, true) as Record<string, unknown>;
+}
+
+function converted(value: unknown, most: number, clean: (text: string) => string, hidesInstances: boolean): unknown {
   let left = most;
 
   function convert(one: unknown, depth: number): unknown {
@@ -22,17 +34,19 @@ export function toJson(value: unknown, most = Infinity, clean: (text: string) =>
       case "boolean":
         return one;
       case "number":
-        return Number.isFinite(one) ? one : String(one);
+        return Number.isFinite(one) ? one : `<number ${one}>`;
       case "undefined":
         return null;
       case "object":
         break;
+      case "bigint":
+        return String(one);
       default:
-        // A bigint, a function or a symbol.
-        return clean(String(one));
+        // A function, whose source may hold anything, or a symbol.
+        return `<${typeof one}>`;
     }
     if (one === null) return null;
-    if (depth >= MOST_DEPTH) return clean(JSON.stringify(one) ?? String(one));
+    if (depth === MOST_DEPTH) return clean(JSON.stringify(convert(one, depth + 1)));
     if (Array.isArray(one)) return Array.from(one, (item) => convert(item, depth + 1));
     const { toJSON } = one as { toJSON?: unknown };
     if (one instanceof Date) return Number.isNaN(one.getTime()) ? String(one) : one.toISOString();
@@ -45,13 +59,27 @@ export function toJson(value: unknown, most = Infinity, clean: (text: string) =>
     if (one instanceof ArrayBuffer) return clean(new TextDecoder().decode(one));
     if (one instanceof Error) return clean(`${one.name}: ${one.message}`);
     const members = Object.entries(one).filter(([, item]) => item !== undefined);
-    const isPlain = [Object.prototype, null].includes(Object.getPrototypeOf(one));
+    const isText = members.length === 0 && one.toString !== Object.prototype.toString;
+    if (hidesInstances && depth > 0 && !isPlain(one) && !isText) {
+      return clean(`<${className(one)}>`);
+    }
     // Objects without members of their own show their content as text alone.
-    if (members.length === 0 && !isPlain) return clean(String(one));
+    if (members.length === 0 && !isPlain(one)) return clean(String(one));
     return keyed(members.map(([key, item]) => [clean(key), convert(item, depth + 1)]));
   }
 
   return convert(value, 0);
+}
+
+/** True for an object of no class, also of another realm. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+function className(instance: object): string {
+  const { name } = Object((Object.getPrototypeOf(instance) as object).constructor) as { name?: unknown };
+  return typeof name === "string" && name ? name : "object";
 }
 
 /** Replaces halves of characters, which UTF-8 cannot hold. */

@@ -521,7 +521,7 @@ test("arguments and results of any form reach their rules and their caller", asy
     bytes: "x",
     half: "\ufffd",
     map: { a: 1 },
-    not: "NaN",
+    not: "<number NaN>",
     query: "q=1",
     set: [1],
     url: "https://a.example/",

@@ -35,7 +35,7 @@ test("arguments that change while the call is decided do not run", async () => {
     refund(given),
   ];
   given.amount = 8_888;
-  for (const call of [...calls, refund(shifting())]) await assert.rejects(call, isChanged);
+  await Promise.all([...calls, refund(shifting())].map((call) => assert.rejects(call, isChanged)));
   assert.equal(ran.length, 0);
   await refund({ payment: "p", amount: 2 });
   const away = new Umbra({ url: await vacantAddress(), logger: quiet });
@@ -52,4 +52,33 @@ test("arguments that change while the rules are asked do not run under enforce",
   const away = await new Umbra({ url: await vacantAddress(), logger: quiet }).sidecar();
   await away.guardrails("enforce", { name: "pay" })(run)(shifting());
   assert.deepEqual(ran, [99_999, 99_999]);
+});
+
+test("functions, instances of classes and numbers without a form in JSON are sent as markers", async () => {
+  class Client {
+    key = "of-the-client";
+  }
+  class Wrapped {
+    toJSON = () => ({ id: 7 });
+  }
+  const client = new Client();
+  const odd = {
+    body: () => "of-the-source",
+    client,
+    list: [client, Infinity, -Infinity, 2n ** 64n],
+    plain: Object.assign(Object.create(null) as object, { a: 1 }),
+    wrapped: new Wrapped(),
+  };
+  const run = unique("markers");
+  const umbra = server.client({ agent: unique("markers"), run });
+  await umbra.callTool({ tool: "get_page", effect: "read", arguments: odd }, () => 1);
+  const [row] = await server.audit({ run }, 1);
+  assert.deepEqual(row?.["args"], {
+    body: "<function>",
+    client: "<Client>",
+    list: ["<Client>", "<number Infinity>", "<number -Infinity>", "18446744073709551616"],
+    plain: { a: 1 },
+    wrapped: { id: 7 },
+  });
+  assert.doesNotMatch(JSON.stringify(row), /of-the-/);
 });
