@@ -170,3 +170,17 @@ test("LangChain: a tool's failure and its message are those without the middlewa
     ["error", "error", "ok", "ok"],
   );
 });
+
+test("LangChain: arguments that are no object are told to the model, and run nothing", async () => {
+  const shop = new Shop();
+  const middleware = [umbraMiddleware(server.client({ agent: unique("desk") }), { server: "shop" })];
+  for (const args of [[1], "text"]) {
+    const call = { name: "refund", arguments: args as unknown as Record<string, unknown> };
+    const agent = createAgent({ model: modelOf([call]), tools: toolsOf(shop), middleware });
+    const { messages } = await agent.invoke({ messages: [{ role: "user", content: "go on" }] });
+    const told = messages.find((one) => ToolMessage.isInstance(one)) as ToolMessage | undefined;
+    assert.deepEqual([told?.text, told?.status], ["refund was not run: its arguments are no JSON object.", "error"]);
+    assert.equal(messages.at(-1)?.text, "done");
+  }
+  assert.deepEqual(shop.ran, []);
+});

@@ -5,6 +5,7 @@ import { type AgentMiddleware, createMiddleware, ToolMessage } from "langchain";
 
 import { ADAPTER_OPTIONS, type AdapterOptions, CallGuard } from "./adapter.js";
 import { ApprovalRequired, Blocked, StubFault } from "./errors.js";
+import { isRecord } from "./transport.js";
 import type { Umbra } from "./umbra.js";
 
 export type { AdapterOptions } from "./adapter.js";
@@ -49,6 +50,9 @@ export function umbraMiddleware(umbra: Umbra, options: AdapterOptions = {}): Age
         arguments: args,
         signal: request.runtime.signal,
       };
+      const told = (content: string) => new ToolMessage({ content, tool_call_id: id, name, status: "error" });
+      // Some models give other things than the type has.
+      if (!isRecord(args ?? {})) return told(`${name} was not run: its arguments are no JSON object.`);
       let answer: object | undefined;
       let answered: unknown;
       let interruption: unknown;
@@ -71,7 +75,6 @@ export function umbraMiddleware(umbra: Umbra, options: AdapterOptions = {}): Age
         const content = typeof result === "string" ? result : (JSON.stringify(result) ?? "");
         return new ToolMessage({ content, tool_call_id: id, name });
       } catch (error) {
-        const told = (content: string) => new ToolMessage({ content, tool_call_id: id, name, status: "error" });
         if (error instanceof Blocked || error instanceof StubFault) {
           if (error instanceof ApprovalRequired) pause(error, args);
           return told(error.message);
