@@ -52,7 +52,7 @@ export class SessionConnection {
         throw this.lossOf(error);
       }
     } catch (error) {
-      return this.without(without, error);
+      return this.without(without, error, form.tooLong);
     }
   }
 
@@ -96,15 +96,15 @@ export class SessionConnection {
       const missing = `there is no session, so neither its labels nor its documents counted: ${why}`;
       return { ...answer, degraded: true, warnings: [...answer.warnings, missing] };
     } catch (error) {
-      return this.without(form.missing, error);
+      return this.without(form.missing, error, form.tooLong);
     }
   }
 
   /** Returns the answer in place of a missing one. Throws every other error. */
-  without<A extends SidecarAnswer>(missing: A, error: unknown): A {
+  without<A extends SidecarAnswer>(missing: A, error: unknown, tooLong: Partial<A> = {}): A {
     if (!(error instanceof MissedAnswer)) throw error;
     const answer = this.client.without(missing, error);
-    return "unjudged" in answer ? { ...answer, unjudged: error.isTooLong } : answer;
+    return error.isTooLong ? { ...answer, ...tooLong } : answer;
   }
 
   /** Notes that the session is missing or over, which is no fault of the caller. Throws every other error. */

@@ -7,7 +7,7 @@ import { checkUpdated, Document, type DocumentAnswer, SeenDocuments, type Sideca
 import { APIError, SessionOver, Unavailable, UmbraError } from "./errors.js";
 import { type Enforcement, type GuardrailOptions, Guardrails } from "./guardrails.js";
 import { SessionConnection } from "./session_connection.js";
-import { empty, padded, type SidecarAnswer } from "./sidecar_answers.js";
+import { empty, padded, type SidecarAnswer, TOO_LONG } from "./sidecar_answers.js";
 import {
   type AnswerForm,
   keepEnd,
@@ -210,7 +210,9 @@ export class Sidecar implements AsyncDisposable {
     const results = request.results?.map((result) => sidecarResult(result, request.tool_calls ?? []));
     currentContext().guardrails?.warnOfUnguarded(this, calls ?? []);
     const body = { role: "assistant", ...request, tool_calls: calls, results, deadline_ms: this.#client.serverMs() };
-    const form = { missing: empty.message(), required: ["message", "decision"] };
+    // Otherwise padding would carry a text past every rule.
+    const tooLong = request.content ? { decision: TOO_LONG.decision, said: TOO_LONG } : {};
+    const form = { missing: empty.message(), required: ["message", "decision"], tooLong };
     const answer = await this.askSession(form, { method: "POST", path: "/messages", body }, options.signal);
     if (answer.message > 0) {
       this.#due = answer.documents_due;
@@ -234,7 +236,8 @@ export class Sidecar implements AsyncDisposable {
       const body = { ...who, ...asked, deadline_ms: this.#client.serverMs() };
       return { method: "POST", path: "/v1/guard", body, repeatable: true };
     };
-    const form = { missing: empty.guard(), required: ["decision"] };
+    const tooLong = { ...(request.message != null && TOO_LONG), unjudged: true };
+    const form = { missing: empty.guard(), required: ["decision"], tooLong };
     return this.#connection.askWithOptionalSession(form, question, options.signal);
   }
 

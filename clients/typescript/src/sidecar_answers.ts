@@ -26,6 +26,12 @@ export interface SidecarAnswer {
 }
 
 const ruling: Judged = { decision: "allow", would: "allow" };
+/** Ruling on a message that was not judged for its length: a shorter one without an answer is allowed. */
+export const TOO_LONG: Judged = {
+  decision: "block",
+  would: "block",
+  reason: "the message is so long that the server did not judge it: shorten it",
+};
 const common = { inputs: "", policy_version: "", degraded: false };
 
 /** Answers without content: each allows the step. */

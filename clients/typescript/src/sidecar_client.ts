@@ -32,6 +32,8 @@ export interface AnswerForm<A> {
   missing: A;
   /** Members without which the answer is none. */
   required?: readonly string[];
+  /** Members of the answer in place of a missing one, if the length of the request may be the cause. */
+  tooLong?: Partial<A>;
 }
 
 /** End of a request's time. */

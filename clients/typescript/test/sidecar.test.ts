@@ -463,6 +463,12 @@ test("a call that cannot be judged is not run", async () => {
   circular["self"] = [circular, circular];
   await assert.rejects(drop(circular), (error) => error instanceof Blocked && error.reason === "unreadable");
   assert.deepEqual(ran, ["warned"]);
+  // Nor does padding carry a message past them.
+  const content = "x".repeat(5_000_000);
+  const told = await s.message({ content });
+  assert.deepEqual([told.decision, told.said.decision, told.degraded], ["block", "block", true]);
+  const asked = await s.guard({ message: { content } as never });
+  assert.deepEqual([asked.decision, asked.unjudged], ["block", true]);
 });
 
 test("arguments hide nothing", async () => {
