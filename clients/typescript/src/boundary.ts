@@ -161,7 +161,8 @@ export class Boundary {
     const told = String(answer["call_id"]);
     if (told !== body.call_id && !told.includes("[")) {
       const about = `it answered about call ${told.slice(0, 80)}, not ${body.call_id}`;
-      throw new Unavailable(`what answers at ${this.transport.url} is no server of Umbra: ${about}`);
+      const what = `what answers at ${this.transport.url} is no server of Umbra: ${about}`;
+      throw new Unavailable(what, undefined, { told: `Umbra did not answer: ${about}` });
     }
     this.#warned.delete(AWAY);
     if (answer["effect"] !== "read" && this.#noReads.size < MOST_TOOLS) this.#noReads.add(toolName(body.tool));
@@ -188,10 +189,12 @@ export class Boundary {
   #mayRunUndecided(name: string, effect: Effect | undefined, error: Unavailable): void {
     if (effect !== "read") {
       this.#warnOnce(AWAY, `${error.message}; calls that may change something do not run, such as that of ${name}`);
-      throw new UndecidedCall(name, error.message, error);
+      throw new UndecidedCall(name, error.told, error);
     }
     if (this.#noReads.has(name) || this.#noReads.size >= MOST_TOOLS) {
-      const detail = `${error.message}; it is declared a read, but the server has said that it is none`;
+      const why = "it is declared a read, but the server has said that it is none";
+      this.#warnOnce(AWAY, `${error.message}; ${name} does not run: ${why}`);
+      const detail = `${error.told}; ${why}`;
       throw new UndecidedCall(name, detail, error);
     }
   }

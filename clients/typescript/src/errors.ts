@@ -41,14 +41,17 @@ const HINTS: Record<number, string> = {
 /** There is no usable answer: the server is away, late, overloaded or faulty, or what answers is no Umbra server. */
 export class Unavailable extends UmbraError {
   override name = "Unavailable";
+  /** @internal Text for the model, without addresses and errors of sockets. */
+  readonly told: string;
 
   constructor(
     message: string,
     /** HTTP status of the answer; undefined without an answer. */
     readonly status?: number,
-    options?: { cause?: unknown },
+    options?: { cause?: unknown; told?: string },
   ) {
     super(message, options);
+    this.told = options?.told ?? "Umbra did not answer";
   }
 }
 

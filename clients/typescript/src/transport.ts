@@ -184,7 +184,8 @@ export class Transport {
       text = await response.text();
     } catch (error) {
       const why = deadline.isPast ? `no answer within ${deadline.ms} ms` : failureText(error);
-      return new Unavailable(`${this.url} did not answer: ${why}`, undefined, { cause: error });
+      const told = `Umbra did not answer${deadline.isPast ? ` within ${deadline.ms} ms` : ""}`;
+      return new Unavailable(`${this.url} did not answer: ${why}`, undefined, { cause: error, told });
     }
     const answer = { status: response.status, ...retryAfter(response) };
     try {
