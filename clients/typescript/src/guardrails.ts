@@ -1,7 +1,7 @@
 /** Guardrails, which apply a session's rules to calls of tools: a question before each call, and a report after it. */
 
 import { argumentsChanged, errorText, toolName } from "./boundary.js";
-import { checkFunction, describeKind } from "./checks.js";
+import { checkFunction, checkMembers, checkTexts, describeKind } from "./checks.js";
 import { withContext } from "./context.js";
 import { APIError, Blocked, ResultWithheld, SessionOver, Unavailable, UmbraError } from "./errors.js";
 import type { Sidecar } from "./sidecar.js";
@@ -23,6 +23,8 @@ export interface GuardrailOptions {
   /** Mode of the agent for the calls, besides those of the session. */
   mode?: string;
 }
+
+const GUARDRAIL_OPTIONS = ["name", "server", "route", "mode"];
 
 export interface GuardedTool {
   name: string;
@@ -62,6 +64,8 @@ export class Guardrails {
     readonly enforcement: Enforcement,
     private readonly options: GuardrailOptions,
   ) {
+    checkMembers("guardrails(enforcement, options)", options, GUARDRAIL_OPTIONS);
+    checkTexts(options, GUARDRAIL_OPTIONS);
     if (!["enforce", "warn", "audit"].includes(enforcement)) {
       const given = JSON.stringify(enforcement);
       throw new TypeError(

@@ -86,7 +86,7 @@ export class Umbra {
     checkMembers("new Umbra", given, SETTINGS);
     checkTexts(given, TEXT_SETTINGS);
     const variables = environment();
-    this.url = serverAddress(settings.url || variables["UMBRA_URL"] || "http://127.0.0.1:7817");
+    this.url = serverAddress(settings.url ?? (variables["UMBRA_URL"] || "http://127.0.0.1:7817"));
     this.agent = settings.agent || variables["UMBRA_AGENT"] || "typescript";
     this.#timeoutMs = positive("timeoutMs", settings.timeoutMs ?? 30_000);
     const connection = {
@@ -113,6 +113,7 @@ export class Umbra {
      * With `wait` the answer comes with the verdict of active shadows, after `wait` seconds at most.
      */
     post: async (event: EventToPost, options: RequestOptions & { wait?: number } = {}): Promise<AcceptedEvent> => {
+      checkMembers("events.post(event, options)", options, ["wait", "timeoutMs", "signal"]);
       const { wait } = options;
       if (wait !== undefined && !(Number.isInteger(wait) && wait >= 0 && wait <= MOST_WAIT))
         throw new TypeError(`wait is a whole number of seconds, ${MOST_WAIT} at most`);

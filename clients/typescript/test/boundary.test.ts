@@ -319,6 +319,7 @@ test("without a server, declared reads run and nothing else does", async () => {
       (error) => {
         assert.ok(isBlocked("unavailable")(error) && error instanceof UndecidedCall);
         assert.ok(error.cause instanceof Unavailable);
+        assert.equal(error.message, "x.do was not run (unavailable): Umbra did not answer");
         return true;
       },
     );
@@ -550,4 +551,12 @@ test("a wrong tool or call is refused at once", async () => {
       return error instanceof Blocked && error.cause instanceof APIError && error.cause.status === 400;
     },
   );
+});
+
+test("misspelt options and an empty address are refused", async () => {
+  const umbra = server.client();
+  await using s = await umbra.sidecar();
+  assert.throws(() => s.guardrails("enforce", { srever: "files" } as never), /takes no srever; it takes name, server/);
+  await assert.rejects(umbra.events.post({ output: "x" } as never, { wiat: 5 } as never), /takes no wiat; it takes wait/);
+  assert.throws(() => new Umbra({ url: "" }), /begins with neither http/);
 });
