@@ -142,6 +142,9 @@ pub struct Windows {
 impl Audit {
     /// Reports drifted contracts, unguarded calls and unexpected calls. With `agent`, only its calls are reported, and
     /// its behaviour is compared.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn drift(&self, agent: Option<String>, windows: Windows) -> Result<Drift, StoreError> {
         let unguarded = self.store.contracts().unguarded(UNGUARDED).await?;
         let unguarded = unguarded.into_iter().map(|row| UnguardedCalls {

@@ -32,6 +32,9 @@ impl AuditSearch {
     }
 
     /// Resolves the patterns to the names in rows that are numbered above `after`.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn resolve(&mut self, store: &Store, after: i64) -> Result<(), StoreError> {
         if self.agents.is_none() && self.tools.is_none() {
             return Ok(());
@@ -57,6 +60,9 @@ impl AuditSearch {
     }
 
     /// Returns a warning, with the nearest name, for each pattern that no row of the audit matches.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn warnings(&self, store: &Store) -> Result<Vec<String>, StoreError> {
         let agent = match (&self.agents, self.filter.agents.as_deref()) {
             (Some((pattern, _)), _) => Some(pattern),

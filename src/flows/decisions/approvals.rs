@@ -44,6 +44,9 @@ pub enum ApprovalError {
 
 impl Boundary {
     /// Returns the approvals for these tools, the newest first. Rows that fail authentication are left out.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn approvals(
         &self,
         mut filter: ApprovalFilter,
@@ -65,6 +68,9 @@ impl Boundary {
     }
 
     /// Returns an approval; `None` if there is none of this id, or its row fails authentication.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalItem>, StoreError> {
         let stored = self.store.decisions().approval(id).await?;
         Ok(stored.and_then(|stored| self.authenticate(stored)).map(UnverifiedApproval::item))

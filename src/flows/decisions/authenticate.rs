@@ -132,6 +132,9 @@ pub(super) fn authenticate_parents(mut parents: Vec<RunRow>, key: &RowKey, doubt
 
 impl Boundary {
     /// Returns the overrides in force, from wide to narrow. An override that failed authentication counts as shadow.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn overrides(&self) -> Result<Vec<Override>, StoreError> {
         let stored = self.store.decisions().overrides().await?;
         let (overrides, failed) = authenticate_overrides(Some(&self.rows), stored);

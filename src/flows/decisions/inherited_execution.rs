@@ -86,6 +86,9 @@ pub struct EffectiveQuery {
 
 impl Boundary {
     /// Returns the effective execution of such calls, with its source; `None` if the parent run is unknown.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn effective(&self, asked: EffectiveQuery) -> Result<Option<Effective>, StoreError> {
         let overrides = self.overrides().await?;
         let EffectiveQuery { agent, session, tool, run, parent_run } = asked;

@@ -77,6 +77,9 @@ impl Boundary {
     }
 
     /// Returns a warning if no agent or tool seen so far, and no configured tool, matches the override.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn unmatched(&self, one: &Override) -> Result<Option<String>, StoreError> {
         let (kind, known) = match one.scope {
             OverrideScope::Agent => ("agent", self.store.decisions().agents_seen().await?),
@@ -103,6 +106,9 @@ impl Boundary {
     }
 
     /// Lifts an override and returns it; `None` if there was none.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn lift_override(
         &self,
         scope: OverrideScope,

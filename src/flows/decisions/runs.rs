@@ -76,6 +76,9 @@ fn may_be_shadow(row: &RunRow, applying: ExecutionContext<'_>) -> bool {
 
 impl Boundary {
     /// Returns runs, those with the newest calls first.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn runs(&self, filter: RunFilter) -> Result<Vec<RunItem>, StoreError> {
         let [agent, run] = [filter.agent, filter.run].map(|name| name.map(|name| self.name_asked_for(&name)));
         let rows = self.authentic_runs(&RunFilter { agent, run, ..filter }).await?;
@@ -96,6 +99,9 @@ impl Boundary {
 
     /// Ends the default runs whose calls do not stay in shadow, and returns them with the named runs that do. The
     /// overrides in `before` were in force up to `changed_at`.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn settle_runs(&self, before: &[Override], changed_at: Timestamp) -> Result<RunsAfter, StoreError> {
         let filter = RunFilter { in_shadow: true, limit: MOST_RUNS, ..RunFilter::default() };
         let rows = self.authentic_runs(&filter).await?;

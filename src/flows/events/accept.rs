@@ -84,6 +84,9 @@ impl Submitted {
 impl Events {
     /// Accepts one event; it is durable when this returns. A refused review on demand stores nothing, so repeated
     /// requests fill no table.
+    ///
+    /// # Errors
+    /// See [`AcceptError`].
     pub async fn accept(&self, incoming: Incoming, origin: &Origin) -> Result<EventReceipt, AcceptError> {
         self.submit(incoming, origin).await?.answer().await
     }
@@ -111,6 +114,9 @@ impl Events {
     }
 
     /// Accepts an event that was screened before, under a key of its own. One with the same key is stored once.
+    ///
+    /// # Errors
+    /// See [`AcceptError`].
     pub(in crate::flows) async fn accept_screened(
         &self,
         event: Event,

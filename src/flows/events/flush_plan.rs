@@ -379,6 +379,9 @@ pub(in crate::flows) struct LateTasks(HashSet<(String, String)>);
 
 impl LateTasks {
     /// Looks up the tasks of all steps among these events.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn among(store: &Store, events: &[&Pending]) -> Result<Self, StoreError> {
         let steps = events.iter().flat_map(|pending| {
             let steps = pending.pairs.iter().filter(|pair| is_step(pair));

@@ -137,6 +137,9 @@ impl Followers {
     }
 
     /// Returns the breaker of an agent; closed for an agent that was never judged.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn breaker(&self, agent: &str) -> Result<BreakerItem, StoreError> {
         let filter = BreakerFilter { agent: Some(agent.to_owned()), recommendation: None };
         let seek = Seek { from: None, descending: false, limit: 1 };
@@ -157,6 +160,9 @@ impl Followers {
     }
 
     /// Returns a page of the agents that were ever judged, each with its breaker.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn breakers(&self, filter: &BreakerFilter, seek: Seek) -> Result<Page<BreakerItem>, StoreError> {
         let page = self.store.breakers().agents(filter, &self.judging_shadows(), seek).await?;
         let (numbers, agents): (Vec<i64>, Vec<BreakerAgent>) = page.items.into_iter().unzip();
@@ -166,6 +172,9 @@ impl Followers {
 
     /// Acknowledges an agent's breaker that is open or half open. Returns the breaker, and true if it had been
     /// acknowledged before; `None` if it is closed.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn acknowledge_breaker(
         &self,
         agent: &str,
@@ -177,6 +186,9 @@ impl Followers {
     }
 
     /// Closes an agent's breaker and forgets its rejections, including those of events that are still under review.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn reset_breaker(&self, agent: &str, signed: Signature) -> Result<BreakerItem, StoreError> {
         let mut reset = self.store.breakers().begin_reset(agent).await?;
         let (now, last) = (reset.now, reset.last);

@@ -26,6 +26,9 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(5);
 
 impl Followers {
     /// Returns the filed briefing or report of a period, else one of the present data; `None` for a period to come.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn briefing(&self, period: Period) -> Result<Option<Briefing>, StoreError> {
         let filed = self.store.briefings().filed(period.kind.as_str(), period.first).await?;
         // An erased briefing has an empty body: only the fact that it was filed is left.
@@ -43,6 +46,9 @@ impl Followers {
 
     /// Returns the latest day that is over everywhere; on the first day of the installation that day, as far as it has
     /// come.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn latest_day(&self) -> Result<Period, StoreError> {
         let now = self.store.now().await?;
         let day = latest_day(now, &self.zones(), SignedDuration::ZERO);
@@ -51,6 +57,9 @@ impl Followers {
 
     /// Returns the latest week that is over everywhere; in the first week of the installation that week, as far as it
     /// has come.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn latest_week(&self) -> Result<Period, StoreError> {
         let now = self.store.now().await?;
         let week = latest_week(latest_day(now, &self.zones(), SignedDuration::ZERO));

@@ -96,6 +96,9 @@ impl ShadowPrecision {
 
 impl Followers {
     /// Stores a person's judgement of a finding, and revises its reflexion and the precision of the shadow.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn judge_finding(
         &self,
         finding: &FindingItem,
@@ -113,6 +116,9 @@ impl Followers {
 }
 
 /// Sets the gauges of judged findings of these shadows.
+///
+/// # Errors
+/// The database does not answer.
 pub async fn show_precision(store: &Store, shadows: &[&str]) -> Result<(), StoreError> {
     for count in store.findings().judged_counts(shadows).await? {
         for (right, n) in [("true", count.right), ("false", count.wrong)] {

@@ -190,6 +190,9 @@ impl Followers {
     }
 
     /// Returns a page of reflexions, in the order in which they opened.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn reflexions(&self, filter: &ReflexionFilter, seek: Seek) -> Result<Page<ReflexionItem>, StoreError> {
         let page = self.store.reflexions().list(filter, seek).await?;
         let ids: Vec<ReflexionId> = page.items.iter().map(|(_, row)| row.id).collect();

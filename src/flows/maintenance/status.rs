@@ -216,6 +216,9 @@ struct ShadowStanding {
 impl ProcessStatus {
     /// Returns the standings filed by processes that gave a sign of life within `dead_after`, the newest process first.
     /// Standings of another version of Umbra in another form are left out.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn of_servers(store: &Store, dead_after: Duration) -> Result<Vec<Self>, StoreError> {
         let filed = store.queue().standings(dead_after).await?;
         Ok(filed.iter().filter_map(|text| serde_json::from_str(text).ok()).collect())
@@ -237,6 +240,9 @@ impl ProcessStatus {
 
     /// Returns the status of the service by these processes: the shadows of the first, and the worst health of each
     /// provider.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn status(servers: &[Self], store: &Store) -> Result<Status, StoreError> {
         let mut shadows = Vec::new();
         for filed in servers.first().iter().flat_map(|standing| &standing.shadows) {
@@ -275,6 +281,9 @@ impl ProviderStatus {
 
 impl Maintenance {
     /// Returns the present status of the service, as this process sees it.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn status(&self) -> Result<Status, StoreError> {
         let rules = self.rules.load_full();
         let ProcessStatus { shadows, providers, .. } = rules.standing();
@@ -285,6 +294,9 @@ impl Maintenance {
     }
 
     /// Files the standing of this process, for status requests to other processes.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn file_standing(&self) -> Result<(), StoreError> {
         let standing = ProcessStatus {
             spool: Some(self.spool.status()),

@@ -53,6 +53,9 @@ struct CheckedEvent {
 
 impl ReviewInput {
     /// Loads the input of a job; `None` if none of its events is left. `payload` spares the read of a single event.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn load(
         store: &Store,
         installation: &Installation,
@@ -94,6 +97,9 @@ impl ReviewInput {
 
     /// Adds the reviewer's context: baseline and reminders to a single event, baselines to the events of a batch,
     /// nothing to the steps of a task.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn remember(
         &mut self,
         reviews: &Reviews,

@@ -335,11 +335,17 @@ impl Sidecar {
     }
 
     /// Returns a page of sessions.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn sessions(&self, filter: &SessionFilter) -> Result<Page<Session>, StoreError> {
         self.read(self.store.sessions().list(filter)).await
     }
 
     /// Returns a session with its documents; `None` if there is none that the caller may see.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn session(
         &self,
         id: SessionId,

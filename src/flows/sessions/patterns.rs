@@ -255,6 +255,9 @@ impl Sidecar {
     }
 
     /// Returns a page of patterns.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn list_patterns(&self, filter: &PatternFilter) -> Result<Page<Pattern>, StoreError> {
         let Page { items, more } = self.read(self.store.patterns().list(filter)).await?;
         let read = |(seq, body): (i64, String)| Some((seq, serde_json::from_str(&body).ok()?));

@@ -64,6 +64,9 @@ pub struct Replay {
 type Texts = HashMap<(String, String), String>;
 
 /// Judges a session again; `None` if there is none.
+///
+/// # Errors
+/// The database does not answer.
 pub async fn replay_session(
     store: &Store,
     rules: &SidecarRulesInForce,

@@ -41,11 +41,17 @@ pub struct Verdicts {
 
 impl Verdicts {
     /// Returns the state of an event's verdict. Files the verdict if it is due.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn verdict(&self, event: EventId) -> Result<VerdictItem, StoreError> {
         self.current_verdict(event).await.map(|(item, _)| item)
     }
 
     /// Waits for the verdict of an event, for `wait` at most, and returns its state.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn await_verdict(&self, event: EventId, wait: Duration) -> Result<VerdictItem, StoreError> {
         let until = Instant::now() + wait;
         let waiting = self.waiters.join(event);
@@ -62,6 +68,9 @@ impl Verdicts {
     }
 
     /// Waits for a review on demand to end, for `wait` at most, and returns it as it is then; `None` if there is none.
+    ///
+    /// # Errors
+    /// The database does not answer.
     pub async fn await_review(
         &self,
         event: EventId,
