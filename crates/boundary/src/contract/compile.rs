@@ -49,7 +49,7 @@ pub fn compile(contract: ToolContract) -> Result<CompiledContract, Vec<ContractF
     let (put, delete) = parts.written(&overlay);
     let (readers, listers) = parts.read_back(&contract.id(), &overlay);
     let id = contract.id();
-    let compiled = CompiledContract { id, input, output, responses, faults, put, delete, readers, listers, contract };
+    let compiled = CompiledContract { contract, id, input, output, responses, faults, put, delete, readers, listers };
     let PartCompiler(mut faults) = parts;
     if faults.is_empty() {
         try_out(&compiled, &mut faults);

@@ -23,7 +23,7 @@ sections! {
     Pipelines { stages, plugins }
     Commands { found, redis, redis_acts, redis_prose, redis_pairs, shell_programs }
     Names {
-        languages, interpreters, boilerplate, joints, light, looks, not_in_names, at_the_end, marked, amid, sights,
+        languages, interpreters, boilerplate, joints, light, looks, not_inside, at_the_end, marked, amid, sights,
         listed, done, hardly, ordered, taken, attributes, made, queued,
     }
     Forms { no_verbs, again, against, objects }

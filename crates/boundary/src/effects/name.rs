@@ -161,7 +161,7 @@ fn look(words: &[String]) -> Option<usize> {
         let found = phrase(text(at), text(at + 1)).or_else(|| verb(text(at)))?;
         let found = with_objects(found, words.iter().map(String::as_str));
         let looks = matches!(found.act, Act::Read | Act::Compute | Act::Query);
-        (looks && !among(&LISTS.names.not_in_names, found.word)).then_some(found)
+        (looks && !among(&LISTS.names.not_inside, found.word)).then_some(found)
     };
     if is_look(0).is_some() {
         return Some(0);
@@ -209,7 +209,7 @@ fn does_nothing(words: &[String], place: usize, at: usize, joined: bool) -> bool
     }
     if let Some(verb) = verb(own) {
         return match verb.act {
-            Act::Compute | Act::Read | Act::Query => !among(&LISTS.names.not_in_names, verb.word),
+            Act::Compute | Act::Read | Act::Query => !among(&LISTS.names.not_inside, verb.word),
             // A word after the verb, or before a final one, is a noun if it can be one.
             _ => {
                 verb.noun

@@ -15,6 +15,9 @@ use super::{
     },
 };
 
+/// Test whether capital letters and digits form a number of a kind.
+type Shape = fn(&str) -> bool;
+
 /// A kind of number that a state assigns to people.
 #[derive(Debug)]
 pub(super) struct National {
@@ -22,13 +25,13 @@ pub(super) struct National {
     pub(super) title: &'static str,
     /// Words that announce it.
     pub(super) words: Vec<&'static str>,
-    /// True if capital letters and digits form such a number.
-    pub(super) shape: fn(&str) -> bool,
+    /// Form of such a number.
+    pub(super) shape: Shape,
 }
 
 /// Every known kind, with the title of its row in `rules/pii.toml`, and its words in `rules/words.toml`.
 pub(super) static NATIONAL: LazyLock<Vec<National>> = LazyLock::new(|| {
-    let kind = |&(rule, shape): &(&'static str, fn(&str) -> bool)| {
+    let kind = |&(rule, shape): &(&'static str, Shape)| {
         let row = BUILT_IN.iter().find(|row| row.id == rule)?;
         let mut words = word_lists::lines("national_numbers").filter_map(|line| line.split_once(": "));
         let (_, words) = words.find(|(id, _)| *id == rule)?;
@@ -39,7 +42,7 @@ pub(super) static NATIONAL: LazyLock<Vec<National>> = LazyLock::new(|| {
 
 /// Forms of the kinds. A check is used where it has a public definition. The last one is not a state's number, but a
 /// person's all the same: that of a telephone.
-const SHAPES: &[(&str, fn(&str) -> bool)] = &[
+const SHAPES: &[(&str, Shape)] = &[
     ("us_ssn", is_social_security),
     ("ro_cnp", |id| is_digits(id, 13)),
     ("bg_egn", |id| is_digits(id, 10)),
