@@ -3077,7 +3077,7 @@ export interface components {
             patch: components["schemas"]["Patch"];
         };
         /**
-         * @description Identifier of a text: the first half of its BLAKE3 hash. Equal texts have equal etags, and only they do.
+         * @description Identifier of a text: the first half of its BLAKE3 hash, in hex. Equal texts have equal etags, and only they do.
          * @example 9f64a747e1b97f131fabb6b447296c9b
          */
         Etag: string;
