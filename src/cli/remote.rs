@@ -98,8 +98,10 @@ impl Server {
             Some(url) => url,
             None => address(global.quiet_setup()?.settings.server.bind),
         };
+        // A password before the host is not shown.
+        let shown = url.rsplit('@').next().unwrap_or_default();
         let bad = |why: String| {
-            CommandFailure::Usage(format!("{url} is not the address of a server ({why}): write http://HOST:PORT"))
+            CommandFailure::Usage(format!("{shown} is not the address of a server ({why}): write http://HOST:PORT"))
         };
         let host = Url::parse(&url).map_err(|error| bad(error.to_string()))?;
         let host = host.host_str().unwrap_or_default().to_owned();
@@ -116,6 +118,10 @@ impl Server {
             }
             (None, None) => None,
         };
+        if key.as_deref().is_some_and(|key| !key.trim().bytes().all(|byte| byte.is_ascii_graphic())) {
+            let fault = "the API key has characters that no key has: remove blanks and line ends within it";
+            return Err(CommandFailure::Usage(fault.to_owned()));
+        }
         let key = key.map(|key| SecretString::from(key.trim().to_owned()));
         Ok(Remote { client, base, key })
     }

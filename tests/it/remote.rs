@@ -84,6 +84,21 @@ async fn status_of_a_server_is_that_of_its_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn bad_addresses_and_keys_are_named_and_not_repeated() {
+    let umbra = Umbra::with().go().await;
+    let list = |key: &str, server: &str| {
+        let output = umbra.cli_in(&[("UMBRA_API_KEY", key)], &["findings", "list", "--server", server], None);
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, err) = list("", "http://ann:pass-1234@127.0.0.1:1");
+    assert!(code == Some(2) && err.contains("127.0.0.1:1 is not the address") && !err.contains("pass-1234"), "{err}");
+    for key in ["umbra_sk_1234\nb", "umbra_sk_1234\u{e9}"] {
+        let (code, err) = list(key, &umbra.base);
+        assert!(code == Some(2) && err.contains("characters that no key has") && !err.contains("1234"), "{err}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn execution_commands_set_show_and_lift_overrides_and_end_runs() {
     let umbra = Umbra::with().tools(TOOLS).go().await;
     let decided = async |id: &str, run: &str| {
