@@ -49,10 +49,12 @@ async fn create(
     scopes: &[String],
     agents: Vec<String>,
 ) -> Result<(), CommandFailure> {
-    if let Some(bad) = scopes.iter().find(|word| Scope::parse(word).is_none()) {
-        return usage(format!("{bad:?} is not a scope: write ingest, read, decide, declare or admin"));
-    }
     let parsed: Vec<Scope> = scopes.iter().filter_map(|word| Scope::parse(word)).collect();
+    if parsed.len() < scopes.len() {
+        let unknown = scopes.iter().filter(|word| Scope::parse(word).is_none()).map(|word| format!("{word:?}"));
+        let unknown = unknown.collect::<Vec<_>>().join(", ");
+        return usage(format!("--scope: unknown: {unknown}: write ingest, read, decide, declare or admin"));
+    }
     if name.trim().is_empty() || name.len() > 100 {
         return usage("--name: 1 to 100 bytes, not blank");
     }

@@ -58,6 +58,9 @@ use crate::{
 };
 use umbra_config::{Environment, Report};
 
+/// Advice to a user who names a server for a command that asks none.
+const ASKS_NO_SERVER: &str = "this command asks no server: it reads files and the database. Run it where the server \
+                              runs, or name the database by DATABASE_URL";
 /// Time in which threads that read or write files may end, when all other work is done.
 const LAST_MOMENT: Duration = Duration::from_millis(250);
 
@@ -271,10 +274,7 @@ pub fn run() -> ExitCode {
 fn refuse(error: &clap::Error) -> ! {
     drop(error.print());
     if matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(name)) if name == "--server") {
-        complain(
-            "umbra: this command asks no server: it reads files and the database. Run it where the server runs, or \
-             name the database by DATABASE_URL",
-        );
+        complain(&format!("umbra: {ASKS_NO_SERVER}"));
     }
     std::process::exit(error.exit_code())
 }
@@ -381,8 +381,12 @@ impl GlobalOptions {
     /// Reads the settings and opens an existing database; it makes none.
     async fn open_existing(&self) -> Result<(Setup, Database), CommandFailure> {
         let setup = self.quiet_setup()?;
-        let database = Database::open_existing(&setup, &|line| complain(line)).await?;
-        Ok((setup, database))
+        match Database::open_existing(&setup, &|line| complain(line)).await {
+            Err(error) if Environment::of_process().get("UMBRA_URL").is_some() => {
+                Err(error.context(ASKS_NO_SERVER).into())
+            }
+            opened => Ok((setup, opened?)),
+        }
     }
 
     fn quiet_setup(&self) -> Result<Setup, CommandFailure> {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     CommandFailure, GlobalOptions, answer, answer_json, complain,
-    remote::{Remote, Server, cell},
+    remote::{Remote, Server, cell, problem_text},
 };
 
 /// Most events of a request, and most bytes of those before its last one.
@@ -62,10 +62,7 @@ async fn post(global: &GlobalOptions, remote: &Remote, events: &[Value]) -> Resu
             let error = &result["error"];
             if !error.is_null() {
                 refused += 1;
-                let faults = error["errors"].as_array().into_iter().flatten();
-                complain(&format!("umbra: event {place} is not stored: {}", cell(&error["detail"])));
-                faults
-                    .for_each(|fault| complain(&format!("  {}: {}", cell(&fault["pointer"]), cell(&fault["detail"]))));
+                complain(&format!("umbra: event {place} is not stored: {}", problem_text(error)));
             } else if !global.json {
                 answer(&cell(&result["id"]));
             }

@@ -200,14 +200,12 @@ impl Remote {
         }
         let answered = tokio::time::timeout(DEADLINE, request.send()).await;
         let answered = answered.map_err(|_| anyhow!("{} did not answer within {DEADLINE:?}", self.base))?;
-        let answered = answered.map_err(|error| {
-            let cause = if error.is_connect() { "no connection" } else { "the connection broke" };
-            anyhow!(
-                "{}: {cause}. Start a server (umbra serve), or name another server by --server or UMBRA_URL",
-                self.base
-            )
-        })?;
-        if answered.status().is_success() { Ok(answered) } else { Err(refused(answered).await.into()) }
+        let answered = answered.map_err(|error| unanswered(&self.base, &error))?;
+        if answered.status().is_success() {
+            Ok(answered)
+        } else {
+            Err(refused(answered, self.key.is_some()).await.into())
+        }
     }
 }
 
@@ -217,21 +215,34 @@ async fn json(response: Response) -> Result<Value, CommandFailure> {
     Ok(value.with_context(|| format!("the answer of {url} is not JSON: is it an Umbra server?"))?)
 }
 
-/// Renders a refusal: the problem's detail, its faults, and a remedy where the key is at fault.
-async fn refused(response: Response) -> anyhow::Error {
+fn unanswered(base: &Url, error: &reqwest::Error) -> anyhow::Error {
+    // The error of the TLS library about an answer that is no TLS has no type here.
+    if format!("{error:?}").contains("InvalidContentType") {
+        return anyhow!("{base}: what listens there speaks no TLS: write http:// instead of https://");
+    }
+    let cause = if error.is_connect() { "no connection" } else { "the connection broke" };
+    anyhow!("{base}: {cause}. Start a server (umbra serve), or name another server by --server or UMBRA_URL")
+}
+
+/// Renders a refusal: the problem, and a remedy where the key is at fault.
+async fn refused(response: Response, has_key: bool) -> anyhow::Error {
     let (status, url) = (response.status(), response.url().clone());
     let problem: Value = response.json().await.unwrap_or_default();
-    let text = |value: &Value| value.as_str().map(plain);
-    let detail = text(&problem["detail"]).unwrap_or_else(|| format!("{url} answers {status}"));
-    let faults = problem["errors"].as_array().into_iter().flatten().filter_map(|fault| {
-        let [pointer, detail] = ["pointer", "detail"].map(|name| text(&fault[name]));
-        Some(format!("\n  {}: {}", pointer?, detail?))
-    });
+    let told = if problem["detail"].is_string() { problem_text(&problem) } else { format!("{url} answers {status}") };
     let cure = match status.as_u16() {
+        401 if has_key => "\n  the key is that of UMBRA_API_KEY or UMBRA_API_KEY_FILE",
         401 => "\n  put a key into UMBRA_API_KEY or UMBRA_API_KEY_FILE (umbra keys create makes a key)",
         _ => "",
     };
-    anyhow!("{detail}{}{cure}", faults.collect::<String>())
+    anyhow!("{told}{cure}")
+}
+
+/// Renders a problem: its detail and, each on a line, its faults.
+pub(super) fn problem_text(problem: &Value) -> String {
+    let text = |value: &Value| plain(value.as_str().unwrap_or_default());
+    let faults = problem["errors"].as_array().into_iter().flatten();
+    let faults = faults.map(|fault| format!("\n  {}: {}", text(&fault["pointer"]), text(&fault["detail"])));
+    text(&problem["detail"]) + &faults.collect::<String>()
 }
 
 /// Renders a value for a table: text as it is, other values as JSON, cut at a width.

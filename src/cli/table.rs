@@ -63,12 +63,12 @@ pub fn plain(text: &str) -> String {
     text.chars().map(|c| if is_printable(c) { c } else { ' ' }).collect()
 }
 
-/// Returns plain text of at most 60 characters.
+/// Returns plain text of at most 60 characters for a terminal, and all of it for a file or another program.
 pub fn short(text: &str) -> String {
     let text = plain(text);
     match text.char_indices().nth(60) {
-        Some((end, _)) => format!("{}...", text.split_at(end).0),
-        None => text,
+        Some((end, _)) if on_terminal() => format!("{}...", text.split_at(end).0),
+        _ => text,
     }
 }
 

@@ -54,8 +54,12 @@ async fn waiting_calls_are_listed_approved_and_denied_by_command() {
     let (code, out, err) = umbra.ask(&["approvals", "approve", &ids[0], "--reason", "it is due"]);
     assert_eq!((code, out.trim()), (Some(0), "stripe.refund of billing: approved"), "{err}");
     assert_eq!(umbra.decide(&call("a1", "billing", "stripe.refund")).await["decision"], "execute");
-    assert_eq!(umbra.asked(&["approvals", "deny", &ids[1]])["state"], "denied");
+    let reason = format!("the account is not known to us, {}", "and was not known before".repeat(4));
+    assert_eq!(umbra.asked(&["approvals", "deny", &ids[1], "--reason", &reason])["state"], "denied");
     assert_eq!(umbra.decide(&call("a2", "clerk", "stripe.payout")).await["decision"], "block");
+    // What goes to a file or another program is whole.
+    let (_, out, _) = umbra.ask(&["audit", "list", "--decision", "block"]);
+    assert!(out.contains(&reason), "{out}");
     let (code, _, err) = umbra.ask(&["approvals", "deny", &ids[1]]);
     assert!(code == Some(1) && err.contains("already denied"), "{err}");
     let (code, _, err) = umbra.ask(&["approvals", "list", "--state", "open"]);
@@ -65,7 +69,14 @@ async fn waiting_calls_are_listed_approved_and_denied_by_command() {
     assert!(code == Some(1) && err.contains("no connection") && err.contains("--server or UMBRA_URL"), "{err}");
     let (code, _, err) = umbra.ask(&["approvals", "list", "--server", "localhost"]);
     assert!(code == Some(2) && err.contains("write http://HOST:PORT"), "{err}");
+    let (code, _, err) = umbra.ask(&["approvals", "list", "--server", &umbra.base.replace("http:", "https:")]);
+    assert!(code == Some(1) && err.contains("write http:// instead of https://"), "{err}");
+    let keyed = umbra.cli_in(&[("UMBRA_API_KEY", "umbra_sk_1")], &["approvals", "list", "--server", &umbra.base], None);
+    let err = String::from_utf8_lossy(&keyed.stderr);
+    assert!(err.contains("this server has no keys") && !err.contains("put a key into"), "{err}");
     // A command that needs the database says so.
+    let (code, _, err) = umbra.ask(&["audit", "verify", "--data-dir", "nowhere"]);
+    assert!(code == Some(1) && err.contains("asks no server") && err.contains("no installation in"), "{err}");
     let (code, _, err) = umbra.ask(&["keys", "list", "--server", &umbra.base]);
     assert!(code == Some(2) && err.contains("asks no server") && err.contains("DATABASE_URL"), "{err}");
 }
@@ -129,6 +140,7 @@ async fn execution_commands_set_show_and_lift_overrides_and_end_runs() {
         (&["execution", "lift", "billing", "--reason", "x"][..], "no override is in force"),
         (&["execution", "shadow", "tools:x", "--reason", "x"], "is not a scope: write global, agent:NAME"),
         (&["runs", "end", "nobody/../x", "--reason", "x"], "no agent has a run of this name"),
+        (&["keys", "create", "--name", "k", "--scope", "reed,read,write"], "unknown: \"reed\", \"write\""),
     ] {
         let (code, _, err) = umbra.ask(args);
         assert!(code != Some(0) && err.contains(words), "{args:?}: {err}");

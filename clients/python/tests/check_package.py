@@ -141,6 +141,8 @@ def snippets() -> list[str]:
 
 def execute(number: int) -> None:
     """Executes a snippet; one that awaits runs in a coroutine."""
+    # A shell starts what runs in the background with SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     code = compile(snippets()[number], str(README), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     with SCENES[number]() as names:
         names["__name__"] = "__main__"

@@ -604,8 +604,9 @@ class Documents(Case):
                     raise KeyError("of the block")
             unknown: list[dict[str, Any]] = [{"name": "nothing"}, {"name": "todo", "section": "Nowhere"}]
             for missing in unknown:
-                with self.assertRaises(NotUpdated):
+                with self.assertRaises(NotUpdated) as stale:
                     await s.ensure_updated(**missing)
+                self.assertIn("it does not exist yet", stale.exception.directives[0])
             settings = await s.document("c.yaml")
             await settings.edit({"op": "set_key", "key": "a", "value": 3})
             await s.ensure_updated("c", section="a")

@@ -196,13 +196,15 @@ class Away(Case):
                 between.behave = Peer.hangs
                 between.cut()
                 s.deadline = 0.2
-                held = await s.turn(planned_calls=[DROP])
+                held = await s.turn(route="edit", planned_calls=[DROP])
                 self.assertTrue(held.degraded)
                 await todo.edit({"op": "append_text", "text": "x"})
                 self.assertEqual((todo.text, todo.degraded), (TODO, True))
                 between.behave = Peer.passes_on
                 s.deadline = PATIENT
                 self.assertEqual((await s.guard(DROP)).decision, "block")
+                # The server learns of the route with the next step.
+                self.assertEqual((await s.turn(planned_calls=[EDIT])).decisions[0].rule, "plan-first")
                 self.assertTrue((await todo.edit({"op": "append_text", "text": "x"})).stored)
             self.assertFalse(summary_of(s).degraded)
 
@@ -382,6 +384,10 @@ class Away(Case):
         async with self.sidecar() as s:
             with self.assertRaises(APIError):
                 await s.message(role="nobody")  # type: ignore[arg-type]
+            # A refused step moves the session nowhere.
+            with self.assertRaises(APIError):
+                await s.turn(route="x" * 300)
+            self.assertEqual(((await s.guard(DROP)).degraded, s.route), (False, None))
             # A report that is too large is no fault of the program, but of a tool's result.
             large = await s.message("x" * 4_000_000)
             self.assertTrue(large.degraded and "413" in large.warnings[0], large.warnings)

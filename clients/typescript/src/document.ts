@@ -290,7 +290,10 @@ export function checkUpdated(
 ): void {
   if (document.degraded || (document.exists && hasChanged(before, document, section))) return;
   const what = section ? `the section ${section} of ${document.name}` : `the document ${document.name}`;
-  const wanted = `Before you go on, update ${what}: it has not changed since ${since}.`;
+  const isThere = document.exists && (section === undefined || hasSection(document, section));
+  const wanted = isThere
+    ? `Before you go on, update ${what}: it has not changed since ${since}.`
+    : `Before you go on, write ${what}: it does not exist yet.`;
   throw new NotUpdated(document.name, section, since, [wanted, ...reasons]);
 }
 
@@ -301,11 +304,16 @@ function hasChanged(before: string, now: Document, section: string | undefined):
   const [was, is] = [sectionText(before, section, isYaml), sectionText(now.text, section, isYaml)];
   if (is === undefined) {
     // Only the server finds this heading: then any change of the document counts, in favour of the agent.
-    const name = section.toLowerCase();
-    const isKnown = now.sections.some((one) => [one.slug.toLowerCase(), one.title.toLowerCase()].includes(name));
-    return isKnown && substance(before) !== substance(now.text);
+    return hasSection(now, section) && substance(before) !== substance(now.text);
   }
   return was === undefined || substance(was) !== substance(is);
+}
+
+/** True if a document has a section of this slug or title. */
+function hasSection(document: Document, section: string): boolean {
+  if (sectionText(document.text, section, document.format === "yaml") !== undefined) return true;
+  const name = section.toLowerCase();
+  return document.sections.some((one) => [one.slug.toLowerCase(), one.title.toLowerCase()].includes(name));
 }
 
 /** Returns a document's name in the server's form: without the ending of its format. */

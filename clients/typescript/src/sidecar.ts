@@ -60,6 +60,12 @@ export interface SessionStep {
   data: Record<string, unknown>;
 }
 
+/** Route and modes of a step. */
+interface Place {
+  route?: string | undefined;
+  modes?: string[];
+}
+
 /** Most kept rulings with objections to calls; older rulings are dropped. */
 const MOST_INTERVENTIONS = 1_000;
 /** Time after which a stream without a connection ends, in milliseconds. */
@@ -91,6 +97,8 @@ export class Sidecar implements AsyncDisposable {
   #task: string | undefined;
   #route: string | undefined;
   #modes: string[];
+  /** True if the server has another route or other modes than the session: a step that moved it got no answer. */
+  #isElsewhere = false;
   #taints: readonly string[] = [];
   #summary: SessionSummary | undefined;
   #isOver = false;
@@ -184,12 +192,13 @@ export class Sidecar implements AsyncDisposable {
   async turn(request: TurnRequest = {}, options: SidecarOptions = {}): Promise<Turn> {
     checkObject("turn", request, '{ intent: "edit the file" }');
     checkList("planned_calls", request.planned_calls);
-    this.#move(request);
+    const place = this.#place(request);
     const planned = request.planned_calls?.map(sidecarCall);
     const texts = this.#seen.texts();
-    const body = { ...request, planned_calls: planned, deadline_ms: this.#client.serverMs() };
+    const body = { ...request, ...place, planned_calls: planned, deadline_ms: this.#client.serverMs() };
     const form = { missing: empty.turn(), required: ["turn", "decision"] };
     const turn = await this.askSession(form, { method: "POST", path: "/turns", body }, options.signal);
+    this.#move(place, turn.turn > 0);
     if (turn.turn > 0) {
       this.#due = turn.documents_due;
       this.#seen.beginTurn(texts);
@@ -205,15 +214,17 @@ export class Sidecar implements AsyncDisposable {
     checkObject("message", request, '{ content: "Done." }');
     checkList("tool_calls", request.tool_calls);
     checkList("results", request.results);
-    this.#move(request);
+    const place = this.#place(request);
     const calls = request.tool_calls?.map(sidecarCall);
     const results = request.results?.map((result) => sidecarResult(result, request.tool_calls ?? []));
     currentContext().guardrails?.warnOfUnguarded(this, calls ?? []);
-    const body = { role: "assistant", ...request, tool_calls: calls, results, deadline_ms: this.#client.serverMs() };
+    const told = { tool_calls: calls, results, deadline_ms: this.#client.serverMs() };
+    const body = { role: "assistant", ...request, ...place, ...told };
     // Otherwise padding would carry a text past every rule.
     const tooLong = request.content ? { decision: TOO_LONG.decision, said: TOO_LONG } : {};
     const form = { missing: empty.message(), required: ["message", "decision"], tooLong };
     const answer = await this.askSession(form, { method: "POST", path: "/messages", body }, options.signal);
+    this.#move(place, answer.message > 0);
     if (answer.message > 0) {
       this.#due = answer.documents_due;
       this.#taints = answer.taints;
@@ -491,11 +502,19 @@ export class Sidecar implements AsyncDisposable {
     if (this.#isOver) throw new SessionOver("the session is over: attach a new one, or resume it by its id");
   }
 
-  #move({ route, modes }: { route?: string | null; modes?: readonly string[] | null }): void {
+  /** Returns route and modes of a step, as far as the server does not know them. */
+  #place({ route, modes }: { route?: string | null; modes?: readonly string[] | null }): Place {
     this.#checkInUse();
     if (modes != null && !Array.isArray(modes)) throw new TypeError("modes is a list of names");
-    this.#route = route ?? this.#route;
-    if (modes != null) this.#modes = [...modes];
+    const known: Place = this.#isElsewhere ? { route: this.#route, modes: this.#modes } : {};
+    return { ...known, ...(route != null && { route }), ...(modes != null && { modes: [...modes] }) };
+  }
+
+  /** Notes route and modes of a step that was not refused. If the server does not know them, the next step tells it. */
+  #move(place: Place, isKnown: boolean): void {
+    this.#route = place.route ?? this.#route;
+    this.#modes = place.modes ?? this.#modes;
+    this.#isElsewhere = !isKnown && Object.keys(place).length > 0;
   }
 
   /** Returns agent, route and modes, for questions without a session. */

@@ -101,7 +101,7 @@ test("a frozen server costs a deadline, and its rules hold again when it is back
   await server.freeze();
   try {
     const began = performance.now();
-    const held = await hurried.turn({ planned_calls: [DROP] });
+    const held = await hurried.turn({ route: "edit", planned_calls: [DROP] });
     assert.ok(held.degraded && performance.now() - began < 10_000);
     await todo.edit({ op: "append_text", text: "x" });
     assert.deepEqual([todo.text, todo.degraded], [TODO, true]);
@@ -113,6 +113,12 @@ test("a frozen server costs a deadline, and its rules hold again when it is back
     return answer.degraded ? undefined : answer;
   });
   assert.equal(guarded.decision, "block");
+  // The server learns of the route with the next step.
+  const rulings = await until("a turn", async () => {
+    const turn = await hurried.turn({ planned_calls: [EDIT] });
+    return turn.degraded ? undefined : turn.decisions;
+  });
+  assert.equal(rulings[0]?.rule, "plan-first");
   assert.equal((await (await s.document("todo")).edit({ op: "append_text", text: "x" })).stored, true);
   assert.equal((await s.close()).degraded, false);
 });

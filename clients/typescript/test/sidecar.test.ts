@@ -202,6 +202,9 @@ test("one call or message is judged without a trace", async () => {
   await assert.rejects(s.guard({}), /guard takes a call or a message/);
   await assert.rejects(s.guard({ call: DROP, message: "x" }), /guard takes a call or a message/);
   await assert.rejects(s.message({ role: "nobody" as "user" }), APIError);
+  // A refused step moves the session nowhere.
+  await assert.rejects(s.turn({ route: "x".repeat(300) }), APIError);
+  assert.equal(s.route, undefined);
   await assert.rejects(client().sidecar({ objectives: ["no such"] as never }), (error) => {
     return error instanceof APIError && error.errors[0]?.pointer === "/objectives/0";
   });
@@ -561,7 +564,7 @@ test("a duty is done when the section has changed in substance", async () => {
     document.edit({ op: "append_text", section: "notes", text: "More." });
   await s.ensureUpdated("todo", { section: "Notes", within });
   await assert.rejects(s.ensureUpdated("nothing"), NotUpdated);
-  await assert.rejects(s.ensureUpdated("todo", { section: "Nowhere" }), NotUpdated);
+  await assert.rejects(s.ensureUpdated("todo", { section: "Nowhere" }), /it does not exist yet/);
   await assert.rejects(s.ensureUpdated("todo", { since: "yesterday" as "turn" }), /since is turn or session/);
   const settings = await s.document("c.yaml");
   await settings.edit({ op: "set_key", key: "a", value: 3 });

@@ -96,7 +96,7 @@ pub(super) async fn run(global: &GlobalOptions, options: AuditListOptions) -> Re
 fn cells(row: &Value) -> [String; 10] {
     let decision = if row["decision"].is_null() { &row["kind"] } else { &row["decision"] };
     let guard = &row["guard"];
-    let why = [&guard["reason"], &guard["rule"], &row["reason"], &row["stub"]["contract"]];
+    let why = [&row["detail"], &guard["reason"], &guard["rule"], &row["reason"], &row["stub"]["contract"]];
     let why = why.into_iter().find(|value| !value.is_null()).unwrap_or(&Value::Null);
     [
         &row["seq"],

@@ -133,7 +133,9 @@ class UpToDateBase:
         if document.exists and has_changed(before, document, self._section):
             return
         of = f"the section {self._section} of {document.name}" if self._section else f"the document {document.name}"
-        wanted = [f"Before you go on, update {of}: it has not changed since {since}."]
+        is_there = document.exists and (self._section is None or has_section(document, self._section))
+        what = f"update {of}: it has not changed since {since}" if is_there else f"write {of}: it does not exist yet"
+        wanted = [f"Before you go on, {what}."]
         due = [one for one in self._session._due if one.document.lower() == document.name.lower() and one.reason]
         raise NotUpdated(document.name, self._section, self._since, [*wanted, *(one.reason for one in due)])
 
@@ -146,9 +148,15 @@ def has_changed(before: str, now: DocumentBase, section: str | None) -> bool:
     was, is_ = section_of(before, section, is_yaml), section_of(now.text, section, is_yaml)
     if is_ is None:
         # Only the server finds this heading: then any change of the document counts, in favour of the agent.
-        known = any(section.lower() in (one.slug.lower(), one.title.lower()) for one in now.sections)
-        return known and substance(before) != substance(now.text)
+        return has_section(now, section) and substance(before) != substance(now.text)
     return was is None or substance(was) != substance(is_)
+
+
+def has_section(document: DocumentBase, name: str) -> bool:
+    """Returns True if a document has a section of this slug or title."""
+    if section_of(document.text, name, document.format == "yaml") is not None:
+        return True
+    return any(name.lower() in (one.slug.lower(), one.title.lower()) for one in document.sections)
 
 
 def substance(text: str) -> str:

@@ -271,13 +271,11 @@ class Session:
             route, modes = route or self.route, self.modes if modes is None else modes
         return present(route=route, modes=None if modes is None else list(modes))
 
-    def _moves(self, route: str | None, modes: Sequence[str] | None) -> dict[str, Any]:
-        """Notes another route or other modes of the session, and returns them for the request."""
-        moved = self._moved(route, modes)
+    def _moves(self, moved: Mapping[str, Any], is_known: bool) -> None:
+        """Notes route and modes of a step that was not refused. If the server does not know them, the next step tells it."""
         self.route = moved.get("route", self.route)
         self.modes = tuple(moved.get("modes", self.modes))
-        self._is_elsewhere = False
-        return moved
+        self._is_elsewhere = bool(moved) and not is_known
 
     def _attach_request(self) -> Request:
         if self.id is not None:
@@ -289,12 +287,10 @@ class Session:
         self,
         intent: str | None,
         planned: list[dict[str, Any]],
-        route: str | None,
-        modes: Sequence[str] | None,
+        moved: Mapping[str, Any],
         limit: int | None,
         always_include: Sequence[ToolLike],
     ) -> Request:
-        moved = self._moves(route, modes)
         body = present(
             intent=intent, planned_calls=planned or None, limit=limit, always_include=references(always_include)
         )
@@ -469,8 +465,13 @@ class Session:
             self._seen[state.name] = Seen(view, first, first)
 
     def _turned(
-        self, turn: models.TurnAnswer, at_turn: Mapping[str, str], planned: Sequence[dict[str, Any]]
+        self,
+        turn: models.TurnAnswer,
+        at_turn: Mapping[str, str],
+        planned: Sequence[dict[str, Any]],
+        moved: Mapping[str, Any],
     ) -> models.TurnAnswer:
+        self._moves(moved, bool(turn.turn))
         if turn.turn:
             self._due = turn.documents_due
             for name, text in at_turn.items():

@@ -201,9 +201,10 @@ class AsyncSidecar(Session):
         """
         self._in_use()
         planned = calls_of(planned_calls)
-        request = self._turn_request(intent, planned, route, modes, limit, always_include)
+        moved = self._moved(route, modes)
+        request = self._turn_request(intent, planned, moved, limit, always_include)
         at_turn = self._texts()
-        return self._turned(await self._of_session(models.TurnAnswer, request), at_turn, planned)
+        return self._turned(await self._of_session(models.TurnAnswer, request), at_turn, planned, moved)
 
     async def message(
         self,
@@ -222,8 +223,10 @@ class AsyncSidecar(Session):
         self._in_use()
         calls, outcomes = calls_of(tool_calls), results_of(results, tool_calls)
         warn_of_unguarded(self, calls)
-        request = self._message_request(content, role, calls, outcomes, self._moves(route, modes))
+        moved = self._moved(route, modes)
+        request = self._message_request(content, role, calls, outcomes, moved)
         answer = self._heard(await self._of_session(models.MessageAnswer, request), calls, outcomes)
+        self._moves(moved, bool(answer.message))
         return answer if content is None else answer.model_copy(update=closed(answer))
 
     async def _report(
