@@ -4,8 +4,10 @@
 #[cfg(test)]
 mod tests;
 
+use std::sync::OnceLock;
+
 use aho_corasick::AhoCorasick;
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{Glob, GlobBuilder, GlobMatcher};
 
 use super::{Detection, persistence::writes_operand};
 use crate::{
@@ -72,30 +74,57 @@ enum ArgumentPattern {
     Writes(OneOf),
 }
 
-/// One of several globs.
+/// One of several words.
 #[derive(Debug)]
-struct OneOf(Vec<GlobMatcher>);
+struct OneOf(Vec<PatternWord>);
+
+/// Word or glob. A glob is compiled when it is first needed: most never are.
+#[derive(Debug)]
+struct PatternWord {
+    glob: Glob,
+    /// True if the word has no sign of a glob.
+    is_plain: bool,
+    matcher: OnceLock<GlobMatcher>,
+}
+
+impl PatternWord {
+    fn parse(word: &str) -> Result<Self, globset::Error> {
+        // Windows does not tell cases apart. Options of one letter do, everywhere.
+        let glob = GlobBuilder::new(word).backslash_escape(false).case_insensitive(ignores_case(word)).build()?;
+        let is_plain = word.is_ascii() && !word.contains(['*', '?', '[', ']', '{', '}']);
+        Ok(Self { glob, is_plain, matcher: OnceLock::new() })
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        let word = self.glob.glob();
+        match (self.is_plain, ignores_case(word)) {
+            (true, true) => word.eq_ignore_ascii_case(text),
+            (true, false) => word == text,
+            (false, _) => self.matcher.get_or_init(|| self.glob.compile_matcher()).is_match(text),
+        }
+    }
+}
+
+fn ignores_case(word: &str) -> bool {
+    word.len() > 2
+}
 
 impl OneOf {
     fn parse(text: &str) -> Result<Self, String> {
-        // Windows does not tell cases apart. Options of one letter do, everywhere.
-        let glob_of =
-            |glob: &str| GlobBuilder::new(glob).backslash_escape(false).case_insensitive(glob.len() > 2).build();
-        let one = |glob: &str| match glob_of(glob) {
-            _ if glob.is_empty() => Err(format!("`{text}` names nothing on one side of a sign")),
-            Ok(glob) => Ok(glob.compile_matcher()),
-            Err(error) => Err(format!("`{glob}`: {}", error.kind())),
+        let one = |word: &str| match word {
+            "" => Err(format!("`{text}` names nothing on one side of a sign")),
+            word => PatternWord::parse(word).map_err(|error| format!("`{word}`: {}", error.kind())),
         };
         text.split('|').map(one).collect::<Result<_, _>>().map(Self)
     }
 
     fn matches(&self, text: &str) -> bool {
-        self.0.iter().any(|glob| glob.is_match(text))
+        self.0.iter().any(|word| word.matches(text))
     }
 
     /// Returns the globs as written.
     fn written(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|glob| glob.glob().glob())
+        self.0.iter().map(|word| word.glob.glob())
     }
 }
 

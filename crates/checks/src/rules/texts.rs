@@ -1,7 +1,7 @@
 //! Rows with an expression, for all checks but that of credentials. In: an event. Out: a hit for each match, in the
 //! texts that the check reads.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use aho_corasick::AhoCorasick;
 use regex::Regex;
@@ -27,7 +27,9 @@ pub(crate) struct TextRule {
     pub(crate) severity: Severity,
     /// Scanner of the keywords; `None` where every text is searched.
     keywords: Option<AhoCorasick>,
-    regex: Regex,
+    regex: String,
+    /// Expression, which is compiled for the first text with a keyword: most never are.
+    compiled: OnceLock<Option<Regex>>,
     /// True if every match ends with the text.
     at_end: bool,
 }
@@ -67,15 +69,16 @@ impl TextRules {
 
 impl TextRule {
     pub(crate) fn new(row: &CheckRule) -> Option<Self> {
-        let regex = row.regex.as_deref()?;
+        let regex = row.regex.clone()?;
         let keywords = AhoCorasick::builder().ascii_case_insensitive(true).build(&row.keywords);
         Some(Self {
             id: intern(&row.id),
             description: row.description.clone().unwrap_or_else(|| format!("The rule {} matches here.", row.id)),
             severity: row.severity.unwrap_or(Severity::Warning),
             keywords: keywords.ok().filter(|_| !row.keywords.is_empty()),
-            regex: compiled(regex).ok()?,
             at_end: regex.ends_with(r"\z"),
+            compiled: OnceLock::new(),
+            regex,
         })
     }
 
@@ -85,7 +88,9 @@ impl TextRule {
         let from = if self.at_end { text.floor_char_boundary(end.saturating_sub(END)) } else { 0 };
         let part = text.get(from..end).unwrap_or_default();
         let awake = self.keywords.as_ref().is_none_or(|keywords| keywords.is_match(part));
-        let found = self.regex.find_iter(if awake { part } else { "" });
+        let compiled = || self.compiled.get_or_init(|| compiled(&self.regex).ok()).as_ref();
+        let regex = awake.then(compiled).flatten();
+        let found = regex.into_iter().flat_map(move |regex| regex.find_iter(part));
         found.map(move |found| (self, from + found.start()..from + found.end())).take(MOST_HITS)
     }
 }
