@@ -2,6 +2,10 @@
 
 use std::process::Stdio;
 
+use nix::{
+    sys::signal::{Signal, killpg},
+    unistd::Pid,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -38,8 +42,17 @@ async fn port_of(driver: &mut Child) -> Option<String> {
 pub struct Browser {
     session: String,
     client: reqwest::Client,
-    _driver: Child,
+    driver: Child,
     _profile: TempDir,
+}
+
+impl Drop for Browser {
+    /// Kills the browser, too: it outlives its driver.
+    fn drop(&mut self) {
+        if let Some(pid) = self.driver.id().and_then(|pid| i32::try_from(pid).ok()) {
+            drop(killpg(Pid::from_raw(pid), Signal::SIGKILL));
+        }
+    }
 }
 
 impl Browser {
@@ -48,7 +61,9 @@ impl Browser {
         let program = std::env::var("UMBRA_CHROMEDRIVER").unwrap_or_else(|_| "chromedriver".to_owned());
         let mut attempts = 0..5;
         let (driver, port) = loop {
-            let started = Command::new(&program).arg("--port=0").stdout(Stdio::piped()).kill_on_drop(true).spawn();
+            let mut command = Command::new(&program);
+            command.arg("--port=0").stdout(Stdio::piped()).process_group(0).kill_on_drop(true);
+            let started = command.spawn();
             let Ok(mut driver) = started else {
                 let cure = "install chromium and chromium-driver, or name chromedriver in UMBRA_CHROMEDRIVER";
                 assert!(std::env::var_os("CI").is_none(), "the page is not tried in a browser: {cure}");
@@ -72,7 +87,7 @@ impl Browser {
         let made = client.post(&base).json(&wanted).send().await.expect("ChromeDriver answers");
         let made: Value = made.json().await.expect("JSON");
         let id = made["value"]["sessionId"].as_str().unwrap_or_else(|| panic!("no session: {made}"));
-        Some(Self { session: format!("{base}/{id}"), client, _driver: driver, _profile: profile })
+        Some(Self { session: format!("{base}/{id}"), client, driver, _profile: profile })
     }
 
     /// Sends a command to `ChromeDriver`, and returns the value of the answer.
