@@ -13,8 +13,8 @@ use umbra_domain::{Objective, SessionId, sidecar::SidecarVerdict};
 use umbra_hooks::{HookAnswer, HookMode};
 use umbra_store::{StoreError, hooks::HookTurn};
 
-/// Longest wait for the sidecar, in milliseconds: a host waits for the hook.
-const PATIENCE_MS: u64 = 150;
+/// Longest wait for the sidecar, in milliseconds: a host waits for the hook, which may cost it 300.
+const PATIENCE_MS: u64 = 250;
 /// Most times that the end of one turn is held.
 const MOST_HELD: i32 = 3;
 /// Most patterns beside a prompt.
