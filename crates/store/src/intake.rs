@@ -209,7 +209,7 @@ impl Flush {
         let mut meters = HashMap::with_capacity(rows.len());
         for (shadow, agent, trigger, day, used, spent_usd, spent_tokens, next_at, at) in rows {
             now = now.max(at.to_jiff());
-            let known = Trigger::parse_stored(&trigger).map(Trigger::as_str);
+            let known = Trigger::parse(&trigger).map(Trigger::as_str);
             let trigger = known.map_or(Cow::Owned(trigger), Cow::Borrowed);
             let row = MeterRow { day: day.to_jiff(), used, spent_usd, spent_tokens, next_at: next_at.to_jiff() };
             meters.insert(MeterKey { shadow, agent, trigger }, row);
