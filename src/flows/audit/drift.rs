@@ -119,10 +119,8 @@ pub struct AgentDrift {
 #[schema(as = DriftWindow)]
 pub struct Window {
     /// Start, inclusive.
-    #[schema(value_type = String, format = DateTime)]
     pub from: Timestamp,
     /// End, exclusive.
-    #[schema(value_type = String, format = DateTime)]
     pub to: Timestamp,
     /// Calls that were compared.
     pub calls: usize,

@@ -23,7 +23,6 @@ pub struct Status {
     /// Umbra's version.
     pub version: &'static str,
     /// Time of the database.
-    #[schema(value_type = String, format = DateTime)]
     pub now: Timestamp,
     /// Queue of reviews.
     pub queue: QueueStatus,
@@ -122,7 +121,6 @@ pub struct ShadowStatus {
     /// `model`, or `checks` where the built-in checks review alone.
     pub reviewer: String,
     /// Local day of the shadow.
-    #[schema(value_type = String, format = Date)]
     pub day: Date,
     /// Reviews reserved today.
     pub reviews_today: i64,

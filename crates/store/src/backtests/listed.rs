@@ -27,7 +27,6 @@ pub struct Item {
     /// Agent of the event.
     pub agent: String,
     /// Time of receipt.
-    #[schema(value_type = String, format = DateTime)]
     pub received_at: Timestamp,
     /// The trigger by which the version watches the event.
     pub trigger: Option<Trigger>,

@@ -37,10 +37,8 @@ pub struct Backtest {
     /// The hash of the configuration that is tried.
     pub version: String,
     /// Start of the time of receipt, inclusive.
-    #[schema(value_type = String, format = DateTime)]
     pub since: Timestamp,
     /// End of the time of receipt, exclusive.
-    #[schema(value_type = String, format = DateTime)]
     pub until: Timestamp,
     /// Only events of this agent; null for all agents.
     pub agent: Option<String>,
@@ -62,13 +60,10 @@ pub struct Backtest {
     /// Why the backtest stopped.
     pub failure: Option<String>,
     /// When the backtest was requested.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When the reviews began.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub started_at: Option<Timestamp>,
     /// When the backtest was done.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub finished_at: Option<Timestamp>,
 }
 
