@@ -149,9 +149,9 @@ impl Audit {
             agent: row.agent,
             tool: row.tool,
             calls: row.calls,
-            first_at: row.first_at.to_jiff(),
-            last_at: row.last_at.to_jiff(),
-            last_event: EventId(row.last_event),
+            first_at: row.first_at,
+            last_at: row.last_at,
+            last_event: row.last_event,
         });
         let unguarded = unguarded.filter(|calls| agent.as_ref().is_none_or(|agent| *agent == calls.agent)).collect();
         let unexpected = self.store.contracts().unexpected(UNGUARDED).await?;
@@ -159,8 +159,8 @@ impl Audit {
             agent: row.agent,
             tool: row.tool,
             calls: row.calls,
-            first_at: row.first_at.to_jiff(),
-            last_at: row.last_at.to_jiff(),
+            first_at: row.first_at,
+            last_at: row.last_at,
             last_seq: row.last_seq,
         });
         let unexpected = unexpected.filter(|calls| agent.as_ref().is_none_or(|agent| *agent == calls.agent)).collect();
