@@ -1,8 +1,7 @@
 //! Counts steps of tasks by coverage: reviewed by a model, by the built-in checks alone, or skipped for a reason.
 
-use std::collections::HashMap;
-
 use sqlx::AssertSqlSafe;
+use std::collections::HashMap;
 
 use super::{
     StoreError,

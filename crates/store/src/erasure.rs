@@ -4,9 +4,8 @@
 //! transaction (meters, reviews, feed), so nothing that was read before can be stored after. A unit returns only if its
 //! review made no call, as when a review is given up: spent money does not return.
 
-use uuid::Uuid;
-
 use sqlx::AssertSqlSafe;
+use uuid::Uuid;
 
 use super::{
     StoreError,

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{
     StoreError,
@@ -17,31 +19,12 @@ const MOST_TOOLS: i64 = 10_000;
 /// Most audit rows after the follower's number that are read.
 const MOST_BEHIND: i64 = 10_000;
 
-/// Calls of a tool by an agent that ran against their decisions, by their reported outcomes.
-#[derive(Debug, Clone)]
-pub struct UnexpectedRow {
-    /// The agent that called.
+/// Calls of a tool by an agent for which no decision was asked.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct UnguardedCalls {
+    /// Calling agent.
     pub agent: String,
-    /// The tool.
-    pub tool: String,
-    /// Number of calls.
-    pub calls: i64,
-    /// Time of the first call.
-    pub first_at: Timestamp,
-    /// Time of the last call.
-    pub last_at: Timestamp,
-    /// Number of the last outcome in the audit.
-    pub last_seq: i64,
-}
-
-record!(UnexpectedRow: agent, tool, calls, first_at, last_at, last_seq);
-
-/// Calls of a tool by an agent without a decision.
-#[derive(Debug, Clone)]
-pub struct UnguardedRow {
-    /// The agent that called.
-    pub agent: String,
-    /// The tool.
+    /// Called tool, as named in the agent's events.
     pub tool: String,
     /// Number of calls.
     pub calls: i64,
@@ -50,10 +33,30 @@ pub struct UnguardedRow {
     /// Time of the last call.
     pub last_at: Timestamp,
     /// Event of the last call.
+    #[schema(value_type = String, example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub last_event: EventId,
 }
 
-record!(UnguardedRow: agent, tool, calls, first_at, last_at, last_event);
+record!(UnguardedCalls: agent, tool, calls, first_at, last_at, last_event);
+
+/// Calls of a tool by an agent that were answered by a stub or refused, and ran all the same by their outcomes.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct UnexpectedCalls {
+    /// Calling agent.
+    pub agent: String,
+    /// Called tool.
+    pub tool: String,
+    /// Number of calls.
+    pub calls: i64,
+    /// Time of the first call.
+    pub first_at: Timestamp,
+    /// Time of the last call.
+    pub last_at: Timestamp,
+    /// Audit number of the last outcome.
+    pub last_seq: i64,
+}
+
+record!(UnexpectedCalls: agent, tool, calls, first_at, last_at, last_seq);
 
 impl ContractStore<'_> {
     /// Returns tools with decisions within this time, by name, with the effect of the last decision. Includes audit
@@ -98,7 +101,7 @@ impl ContractStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn unguarded(self, within: Duration) -> Result<Vec<UnguardedRow>, StoreError> {
+    pub async fn unguarded(self, within: Duration) -> Result<Vec<UnguardedCalls>, StoreError> {
         sql::all(
             &self.0.read,
             "/* gate.unguarded */ SELECT agent, tool, calls, first_at, last_at, last_event FROM unguarded_call
@@ -112,7 +115,7 @@ impl ContractStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn unexpected(self, within: Duration) -> Result<Vec<UnexpectedRow>, StoreError> {
+    pub async fn unexpected(self, within: Duration) -> Result<Vec<UnexpectedCalls>, StoreError> {
         sql::all(
             &self.0.read,
             "/* gate.unexpected */ SELECT agent, tool, calls, first_at, last_at, last_seq FROM unexpected_call

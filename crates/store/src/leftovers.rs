@@ -6,9 +6,8 @@
 
 use uuid::Uuid;
 
-use umbra_domain::ReviewId;
-
 use sqlx::AssertSqlSafe;
+use umbra_domain::ReviewId;
 
 use super::{
     StoreError,

@@ -4,9 +4,10 @@
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
-use uuid::Uuid;
-
+use serde::Serialize;
 use sqlx::AssertSqlSafe;
+use utoipa::ToSchema;
+use uuid::Uuid;
 
 use super::{
     StoreError,
@@ -91,18 +92,18 @@ pub struct LookBacklog {
     pub shed: Vec<ShedRange>,
 }
 
-/// A range of events that looks passed over.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A range of events that the built-in checks skipped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ShedRange {
-    /// Number of events in it that were to be looked at.
+    /// Time of receipt of the first event.
+    pub from: Timestamp,
+    /// Time of receipt of the last event.
+    pub until: Timestamp,
+    /// Number of events.
     pub events: i64,
-    /// Time of receipt of the first of them.
-    pub first_at: Timestamp,
-    /// Time of receipt of the last of them.
-    pub last_at: Timestamp,
 }
 
-record!(ShedRange: events, first_at, last_at);
+record!(ShedRange: from, until, events);
 
 /// Most feed numbers that are passed over in one transaction.
 const SHED_AT_ONCE: i64 = 50_000;
@@ -172,7 +173,7 @@ impl LookStore<'_> {
         .await?;
         let shed = sql::all(
             &self.0.read,
-            "/* looks.shed_ranges */ SELECT events, first_at, last_at FROM check_backlog
+            "/* looks.shed_ranges */ SELECT first_at AS from, last_at AS until, events FROM check_backlog
              WHERE at > clock() - interval '1 day' ORDER BY first_seq DESC LIMIT $1",
             (MOST_RANGES,),
         )

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use sqlx::postgres::PgRow;
+use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
     StoreError,
     aggregates::OtelStore,
-    sql::{self, Record, column, record},
+    sql::{self, record},
     transaction::begin,
 };
 use umbra_domain::{EventId, KeyId, NanoUsd};
@@ -46,13 +47,30 @@ pub struct ServiceCounts {
     pub reason: Option<String>,
 }
 
-record!(ServiceCounts: service, scope, model_calls, withheld, tool_calls, cut, rejected, reason);
-
-impl Record for (ServiceCounts, Timestamp) {
-    fn read(row: &PgRow) -> Result<Self, sqlx::Error> {
-        Ok((ServiceCounts::read(row)?, column(row, "seen_at")?))
-    }
+/// Calls that one instrumentation of a service told of, since its first export.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct TelemetryStatus {
+    /// Name of the service.
+    pub service: String,
+    /// Instrumentation scope; empty for refusals.
+    pub scope: String,
+    /// Calls of models.
+    pub model_calls: i64,
+    /// Calls of models that came without content.
+    pub without_content: i64,
+    /// Calls of tools.
+    pub tool_calls: i64,
+    /// Calls of which the exporter dropped attributes.
+    pub cut: i64,
+    /// Spans and logs that were refused.
+    pub rejected: i64,
+    /// Reason for the last refusal.
+    pub reason: Option<String>,
+    /// Time of the last export.
+    pub seen_at: Timestamp,
 }
+
+record!(TelemetryStatus: service, scope, model_calls, without_content, tool_calls, cut, rejected, reason, seen_at);
 
 /// A trace that a worker has leased.
 #[derive(Debug, Clone)]
@@ -415,11 +433,11 @@ impl OtelStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn services(self) -> Result<Vec<(ServiceCounts, Timestamp)>, StoreError> {
+    pub async fn services(self) -> Result<Vec<TelemetryStatus>, StoreError> {
         sql::all(
             &self.0.read,
             "/* otel.services */
-             SELECT service, scope, model_calls, withheld, tool_calls, cut, rejected, reason, seen_at
+             SELECT service, scope, model_calls, withheld AS without_content, tool_calls, cut, rejected, reason, seen_at
              FROM otel_service WHERE seen_at > clock() - interval '7 days' ORDER BY seen_at DESC LIMIT 200",
             (),
         )

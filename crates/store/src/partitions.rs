@@ -2,7 +2,6 @@
 //! partition.
 
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
-
 use sqlx::AssertSqlSafe;
 
 use super::{StoreError, aggregates::UpkeepStore, sql, transaction::begin};

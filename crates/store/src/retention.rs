@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
 use jiff_sqlx::ToSqlx;
-use uuid::Uuid;
-
 use sqlx::AssertSqlSafe;
+use uuid::Uuid;
 
 use super::{StoreError, aggregates::UpkeepStore, pool::Connection, sql};
 use umbra_domain::clock::first_id_at;
@@ -163,22 +162,17 @@ impl RetentionLock {
     pub async fn delete_counts(&mut self, days: u32) -> Result<u64, StoreError> {
         let before = self.day_before(days).await?;
         self.note(RetentionKind::Count, before, first_id_of(before)).await?;
-        let meters = sql::count(
-            &mut self.connection,
+        let mut deleted = 0;
+        for sql in [
             "/* retention.meters */ DELETE FROM meter WHERE ctid = ANY(ARRAY(SELECT ctid FROM meter
              WHERE trigger = '' AND day > 'epoch' AND day < $1 AND held_usd = 0 AND held_tokens = 0
              LIMIT $2 FOR UPDATE SKIP LOCKED))",
-            (before.to_sqlx(), BATCH),
-        )
-        .await?;
-        let skips = sql::count(
-            &mut self.connection,
             "/* retention.skips */ DELETE FROM skip_count WHERE ctid = ANY(ARRAY(SELECT ctid FROM skip_count
              WHERE day < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))",
-            (before.to_sqlx(), BATCH),
-        )
-        .await?;
-        Ok(meters + skips)
+        ] {
+            deleted += sql::count(&mut self.connection, sql, (before.to_sqlx(), BATCH)).await?;
+        }
+        Ok(deleted)
     }
 
     /// Deletes a batch of cooldowns that ended a day ago and hold nothing back any more; returns how many.
@@ -212,12 +206,12 @@ impl RetentionLock {
     }
 
     /// Deletes a batch each of calls, runs, sessions, approvals and overrides that were last used, or expired, more
-    /// than `days` ago, of costs of tasks, spooled repeats and sessions of hooks; returns how many. Their history stays in the audit.
+    /// than `days` ago, of costs of tasks, spooled repeats and sessions of hooks; returns how many. Their history stays
+    /// in the audit.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn delete_calls(&mut self, days: u32) -> Result<u64, StoreError> {
-        let oldest = self.now().await?.checked_sub((i64::from(days) * 24).hours()).unwrap_or(Timestamp::MIN);
         let tables = [
             ("call", "decided_at"),
             ("boundary_run", "updated_at"),
@@ -229,7 +223,7 @@ impl RetentionLock {
             ("hook_session", "seen_at"),
             ("hook_call", "called_at"),
         ];
-        self.delete_older(&tables, oldest).await
+        self.delete_older(&tables, days).await
     }
 
     /// Deletes a batch of tools and calls that were last seen `days` ago, and of ranges that looks passed over then;
@@ -238,17 +232,13 @@ impl RetentionLock {
     /// # Errors
     /// The database does not answer, or the locks were not available: try again later.
     pub async fn delete_tools(&mut self, days: u32) -> Result<u64, StoreError> {
-        let oldest = self.now().await?.checked_sub((i64::from(days) * 24).hours()).unwrap_or(Timestamp::MIN);
-        self.delete_older(
-            &[
-                ("tool_seen", "last_at"),
-                ("unguarded_call", "last_at"),
-                ("unexpected_call", "last_at"),
-                ("check_backlog", "at"),
-            ],
-            oldest,
-        )
-        .await
+        let tables = [
+            ("tool_seen", "last_at"),
+            ("unguarded_call", "last_at"),
+            ("unexpected_call", "last_at"),
+            ("check_backlog", "at"),
+        ];
+        self.delete_older(&tables, days).await
     }
 
     /// Deletes a batch of sessions that were not used for `days`, with their steps and documents, of unused sets of
@@ -257,17 +247,18 @@ impl RetentionLock {
     /// # Errors
     /// The database does not answer.
     pub async fn delete_sessions(&mut self, days: u32) -> Result<u64, StoreError> {
-        let oldest = self.now().await?.checked_sub((i64::from(days) * 24).hours()).unwrap_or(Timestamp::MIN);
         let tables = [
             ("sidecar_session", "seen_at"),
             ("sidecar_tools", "seen_at"),
             ("pattern_use", "used_at"),
             ("sidecar_gone", "at"),
         ];
-        self.delete_older(&tables, oldest).await
+        self.delete_older(&tables, days).await
     }
 
-    async fn delete_older(&mut self, tables: &[(&str, &str)], oldest: Timestamp) -> Result<u64, StoreError> {
+    /// Deletes a batch of the rows of these tables whose time, in the column beside it, is more than `days` ago.
+    async fn delete_older(&mut self, tables: &[(&str, &str)], days: u32) -> Result<u64, StoreError> {
+        let oldest = self.now().await?.checked_sub((i64::from(days) * 24).hours()).unwrap_or(Timestamp::MIN);
         let mut gone = 0;
         for (table, at) in tables {
             let sql = format!(

@@ -34,14 +34,6 @@ impl ShadowStore<'_> {
     pub async fn version(self, id: i32) -> Result<Option<Shadow>, StoreError> {
         read(&self.0.work, id).await
     }
-
-    /// Returns every version's number with its shadow's name and hash.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn version_names(self) -> Result<Vec<(i32, String, String)>, StoreError> {
-        sql::all(&self.0.read, "SELECT id, name, version FROM shadow_version", ()).await
-    }
 }
 
 /// Returns the shadow as it was in a version.

@@ -15,7 +15,11 @@ use crate::flows::{
 };
 use umbra_domain::{Mode, NanoUsd, Provider, Shadow};
 use umbra_llm::{ProviderHealth, ProviderState, Readiness, SuspensionReason};
-use umbra_store::{Store, StoreError, looks::LookBacklog, otel::ServiceCounts};
+use umbra_store::{
+    Store, StoreError,
+    looks::{LookBacklog, ShedRange},
+    otel::TelemetryStatus,
+};
 
 /// Status of the service.
 #[derive(Debug, Serialize, ToSchema)]
@@ -46,30 +50,6 @@ pub struct Status {
     pub telemetry: Vec<TelemetryStatus>,
 }
 
-/// Calls that one instrumentation of a service told of, since its first export.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct TelemetryStatus {
-    /// Name of the service.
-    pub service: String,
-    /// Instrumentation scope; empty for refusals.
-    pub scope: String,
-    /// Calls of models.
-    pub model_calls: i64,
-    /// Calls of models that came without content.
-    pub without_content: i64,
-    /// Calls of tools.
-    pub tool_calls: i64,
-    /// Calls of which the exporter dropped attributes.
-    pub cut: i64,
-    /// Spans and logs that were refused.
-    pub rejected: i64,
-    /// Reason for the last refusal.
-    pub reason: Option<String>,
-    /// Time of the last export.
-    #[schema(value_type = String, format = DateTime)]
-    pub seen_at: Timestamp,
-}
-
 /// Queue of reviews.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct QueueStatus {
@@ -92,19 +72,6 @@ pub struct CheckBacklog {
     pub shed: i64,
     /// Ranges of skipped events, the newest first, at most twenty.
     pub ranges: Vec<ShedRange>,
-}
-
-/// A range of events that the built-in checks skipped.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ShedRange {
-    /// Time of receipt of the first event.
-    #[schema(value_type = String, format = DateTime)]
-    pub from: Timestamp,
-    /// Time of receipt of the last event.
-    #[schema(value_type = String, format = DateTime)]
-    pub until: Timestamp,
-    /// Number of events.
-    pub events: i64,
 }
 
 /// A shadow's day so far.
@@ -323,7 +290,7 @@ async fn status(
     let now = store.now().await?;
     let check_backlog = check_backlog(store, now).await?;
     let (backlogs, gone) = (store.webhooks().backlogs().await?, store.webhooks().gone_endpoints().await?);
-    let telemetry: Vec<TelemetryStatus> = store.otel().services().await?.into_iter().map(telemetry_status).collect();
+    let telemetry = store.otel().services().await?;
     let needs = needs(&shadows, &check_backlog, &telemetry, (backlogs, &gone));
     Ok(Status {
         version: env!("CARGO_PKG_VERSION"),
@@ -345,31 +312,13 @@ async fn status(
     })
 }
 
-fn telemetry_status((counts, seen_at): (ServiceCounts, Timestamp)) -> TelemetryStatus {
-    let ServiceCounts { service, scope, model_calls, withheld, tool_calls, cut, rejected, reason } = counts;
-    TelemetryStatus {
-        service,
-        scope,
-        model_calls,
-        without_content: withheld,
-        tool_calls,
-        cut,
-        rejected,
-        reason,
-        seen_at,
-    }
-}
-
 async fn check_backlog(store: &Store, now: Timestamp) -> Result<CheckBacklog, StoreError> {
     let LookBacklog { waiting, oldest_at, shed } = store.looks().backlog().await?;
-    let ranges =
-        shed.into_iter().map(|range| ShedRange { from: range.first_at, until: range.last_at, events: range.events });
-    let ranges: Vec<ShedRange> = ranges.collect();
     Ok(CheckBacklog {
         waiting,
         oldest_age_seconds: oldest_at.map_or(0.0, |at| now.duration_since(at).as_secs_f64().max(0.0)),
-        shed: ranges.iter().map(|range| range.events).sum(),
-        ranges,
+        shed: shed.iter().map(|range| range.events).sum(),
+        ranges: shed,
     })
 }
 

@@ -3,9 +3,8 @@
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
 use serde::Serialize;
-use utoipa::ToSchema;
-
 use sqlx::AssertSqlSafe;
+use utoipa::ToSchema;
 
 use super::{AGENT_COLUMNS, BreakerAgent, BreakerRow, COLUMNS, announced, put};
 use crate::{
