@@ -216,7 +216,7 @@ pub(super) fn review_filter(params: &mut Params) -> ReviewFilter {
 
 pub(super) fn trigger_param(params: &mut Params) -> Option<i16> {
     params.parsed("trigger", "code_written, security_risk, task_complete, error or all", |word| {
-        Trigger::parse_stored(word).map(Trigger::code)
+        Trigger::parse(word).map(Trigger::code)
     })
 }
 

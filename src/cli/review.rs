@@ -66,7 +66,7 @@ pub(super) struct ReviewOptions {
 }
 
 pub(super) async fn run(global: &GlobalOptions, options: ReviewOptions) -> Result<(), CommandFailure> {
-    let trigger = Trigger::parse(&options.trigger).ok_or_else(|| {
+    let trigger = Trigger::parse_named(&options.trigger).ok_or_else(|| {
         CommandFailure::Usage("--trigger: write code_written, security_risk, task_complete or error".into())
     })?;
     if options.target.trim().is_empty() || options.target.len() > 256 {
@@ -108,7 +108,7 @@ pub(super) async fn run(global: &GlobalOptions, options: ReviewOptions) -> Resul
 
 /// Parses the form that an option names.
 fn form_named(word: &str) -> Result<OutputForm, CommandFailure> {
-    let found = OutputForm::ALL.into_iter().find(|form| form.as_str() == word);
+    let found = OutputForm::parse(word);
     found.ok_or_else(|| CommandFailure::Usage(format!("--as: {word:?} is not text, code or shell")))
 }
 

@@ -353,7 +353,7 @@ fn triggers(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Ve
 
 pub(super) fn trigger(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Trigger> {
     let word = text(tree, at, faults)?;
-    Trigger::parse(&word).or_else(|| {
+    Trigger::parse_named(&word).or_else(|| {
         let known = Trigger::NAMED.map(Trigger::as_str).join(", ");
         let hint =
             if word == "all" { r#""all" is only for watch lists; an event names its own triggers: "# } else { "" };

@@ -230,14 +230,14 @@ async fn worst_case_bounds_the_tokens_and_cost_of_a_call() {
     let asked = Request { user: "¿qué? 你好 👋🏽 ".repeat(500), ..request() };
     let bytes = asked.prompt_bytes();
     assert!(bytes > asked.system.len() + asked.user.len());
-    let worst = gateway.worst_case("judge", bytes, Some(asked.max_output_tokens)).expect("known");
+    let worst = gateway.worst_case("judge", bytes, Some(asked.max_output_tokens), 1).expect("known");
     let usage = Usage { input_tokens: u64::try_from(bytes).expect("fits"), output_tokens: 700 };
     assert!(worst.tokens >= usage.input_tokens + usage.output_tokens);
     assert!(worst.usd >= cost(&spec, usage));
-    let less = gateway.worst_case("judge", bytes, Some(10)).expect("known");
+    let less = gateway.worst_case("judge", bytes, Some(10), 1).expect("known");
     assert_eq!(worst.tokens - less.tokens, 690);
-    assert_eq!(gateway.worst_case("judge", usize::MAX, None).and_then(|worst| worst.usd), Some(NanoUsd(i64::MAX)));
-    assert_eq!(gateway.worst_case("nobody", 1, None), None);
+    assert_eq!(gateway.worst_case("judge", usize::MAX, None, 1).and_then(|worst| worst.usd), Some(NanoUsd(i64::MAX)));
+    assert_eq!(gateway.worst_case("nobody", 1, None, 1), None);
 
     gateway.call("judge", &asked).await.expect("a reply");
     let seen = server.last();

@@ -92,3 +92,19 @@ async fn schema_of_a_later_version_is_used_as_it_is() {
     assert_eq!(again.send(Method::GET, "/readyz", &[], None).await.status, 200);
     assert_eq!(recorded(&umbra.schema).await, before);
 }
+
+#[tokio::test]
+async fn row_with_a_code_of_a_later_version_is_left_out_of_its_list() {
+    let umbra = Umbra::with().go().await;
+    let known = 12;
+    for reason in [known, 99] {
+        let row = format!(
+            "INSERT INTO skip_count (shadow, reason, day, replica, n)
+             VALUES ('reviewer', {reason}, '2026-11-01', '0197a3c1-d2e4-7f00-a1b2-c3d4e5f60718', 3)"
+        );
+        umbra.schema.run(&row).await;
+    }
+    let skips = umbra.items("/v1/skips").await;
+    assert_eq!(skips.len(), 1, "{skips:?}");
+    assert_eq!((&skips[0]["reason"], &skips[0]["count"]), (&"not_sampled".into(), &3.into()));
+}

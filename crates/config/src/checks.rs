@@ -8,14 +8,15 @@ use std::{collections::BTreeMap, path::Path};
 
 use super::{
     Loaded, Report,
-    fault::{Faults, SourcePosition, quoted},
-    file::read_text,
+    fault::{Faults, quoted},
+    file::read_checked,
     keys::{Keys, Record, Shape, document},
     number::{decimal, whole},
     shape::{Flag, List, MappingShape, shown, word},
     text::{Text, free_text, text},
     toml::parse,
     tree::{Node, NodeValue},
+    twins::refuse_twins,
 };
 use umbra_domain::{
     AllowList, AllowTarget, CheckName, CheckRule, Checksum, MatchPlace, RuleFault, RuleFile, Sample, Severity,
@@ -35,42 +36,18 @@ pub type RowRule<'a> = &'a dyn Fn(&CheckRule) -> Vec<RuleFault>;
 /// Reads a rule file.
 pub fn read(path: &Path, judge: RowRule<'_>) -> Result<Loaded<RuleFile>, Report> {
     let name = path.display().to_string();
-    let mut faults = Faults::default();
-    let text = read_text(path);
-    let source = faults.add_source(&name, text.as_deref().unwrap_or_default());
-    let root = match text {
-        Ok(text) => parse(source, &text, &mut faults),
-        Err(refused) => {
-            refused.note(source, &mut faults);
-            None
-        }
-    };
-    let found = root.and_then(|root| {
-        refuse_twins(&root, &mut faults);
-        Record(|keys: &mut Keys<'_>| file(keys, &name, judge)).read(&root, &mut faults)
-    });
-    faults.finish(found)
+    read_checked(path, parse, |root, faults| {
+        refuse_twins(root, &["rules"], "id", faults, str::to_owned, |id, line| {
+            let help = format!("the row at line {line} has this id: put both into one row");
+            (format!("the id {} occurs twice", quoted(id)), help)
+        });
+        Record(|keys: &mut Keys<'_>| file(keys, &name, judge)).read(root, faults)
+    })
 }
 
 /// Returns the JSON Schema (draft 2020-12) of a rule file, for editors.
 pub fn rules_schema() -> serde_json::Value {
     document("Umbra rules", Record(|keys: &mut Keys<'_>| file(keys, "", &|_| Vec::new())).schema())
-}
-
-/// Notes a fault for each id that a file uses twice.
-fn refuse_twins(root: &Node, faults: &mut Faults) {
-    let mut first = BTreeMap::<&str, SourcePosition>::new();
-    let Some(NodeValue::List(rows)) = root.get("rules").map(|node| &node.kind) else { return };
-    for (index, row) in rows.iter().enumerate() {
-        let Some(Node { kind: NodeValue::Text(id), at }) = row.get("id") else { continue };
-        if let Some(earlier) = first.get(id.as_str()) {
-            let help = format!("the row at line {} has this id: put both into one row", earlier.line);
-            let message = format!("the id {} occurs twice", quoted(id));
-            faults.within(format!(".rules[{index}].id"), |faults| faults.fault(*at, message, help));
-        } else {
-            first.insert(id, *at);
-        }
-    }
 }
 
 /// Declares the top-level keys of a rule file.
@@ -156,14 +133,12 @@ fn row(
         word(&Severity::ALL, Severity::as_str),
     );
     rule.enabled = keys.optional("enabled", "false switches the rule off.", Flag);
-    rule.keywords = keys
-        .optional(
-            "keywords",
-            "Texts, one of which is in every match, in letters of either case. Without keywords every text is \
+    rule.keywords = keys.or_default(
+        "keywords",
+        "Texts, one of which is in every match, in letters of either case. Without keywords every text is \
              searched.",
-            texts(),
-        )
-        .unwrap_or_default();
+        texts(),
+    );
     rule.regex = keys.optional(
         "regex",
         "A regular expression (RE2). The first group that took part in the match, if there is one, is the credential.",
@@ -174,13 +149,11 @@ fn row(
         "In place of `regex`: the form of a value that the first keyword is assigned, as in KEYWORD_TOKEN=value.",
         free_text(MAX_TEXT),
     );
-    rule.commands = keys
-        .optional(
-            "commands",
-            "Patterns of calls, such as \"kubectl delete ns|namespace\" or \"git push -f|--force\".",
-            texts(),
-        )
-        .unwrap_or_default();
+    rule.commands = keys.or_default(
+        "commands",
+        "Patterns of calls, such as \"kubectl delete ns|namespace\" or \"git push -f|--force\".",
+        texts(),
+    );
     rule.begins = keys.optional(
         "begins",
         "Position where a match begins: free (anywhere, unless set), keyword (at a keyword that begins a word), word \
@@ -199,10 +172,8 @@ fn row(
         "Least Shannon entropy of a credential, in bits a byte.",
         decimal("an entropy", 0.0..=8.0, Some),
     );
-    rule.hits = keys
-        .optional("hits", "Examples that the rule finds; the parts of an array are joined.", samples())
-        .unwrap_or_default();
-    rule.misses = keys.optional("misses", "Examples that the rule does not find.", samples()).unwrap_or_default();
+    rule.hits = keys.or_default("hits", "Examples that the rule finds; the parts of an array are joined.", samples());
+    rule.misses = keys.or_default("misses", "Examples that the rule does not find.", samples());
     let lists = [
         keys.optional("allowlists", "Matches that the rule does not report.", list_of(Record(allow_list))),
         keys.optional("allowlist", "`allowlists` as a single table.", list_of(Record(allow_list))),
@@ -230,13 +201,11 @@ fn of_orders(keys: &mut Keys<'_>, rule: &mut CheckRule) {
          set), outside (the texts that the agent was given), tools (results and errors of tools).",
         word(&TextScope::ALL, TextScope::as_str),
     );
-    rule.softened_by = keys
-        .optional(
-            "softened_by",
-            "Words of the same sentence that make a finding of injection one degree milder.",
-            texts(),
-        )
-        .unwrap_or_default();
+    rule.softened_by = keys.or_default(
+        "softened_by",
+        "Words of the same sentence that make a finding of injection one degree milder.",
+        texts(),
+    );
 }
 
 /// Declares gitleaks' keys that have no effect here and warns of each. Returns true if the rule is about paths.

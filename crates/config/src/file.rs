@@ -1,23 +1,48 @@
-//! Reader of configuration files: a path in, a tree or a fault out. Reads at most [`MAX_FILE_BYTES`].
+//! Reader of configuration files: a path in, a checked value or faults out. Reads at most [`MAX_FILE_BYTES`].
 
 use std::{fs::File, io::Read, path::Path};
 
 use super::{
+    Loaded, Report,
     fault::{Faults, SourcePosition},
     tree::{MAX_FILE_BYTES, Node, parse},
 };
 
+/// Parser of a text: notes every fault of its syntax.
+pub(super) type Parse = fn(usize, &str, &mut Faults) -> Option<Node>;
+
+/// Reads a file and checks its tree.
+pub(super) fn read_checked<T>(
+    path: &Path,
+    parse: Parse,
+    check: impl FnOnce(&Node, &mut Faults) -> Option<T>,
+) -> Result<Loaded<T>, Report> {
+    let mut faults = Faults::default();
+    let found = read_tree(path, parse, &mut faults).and_then(|root| check(&root, &mut faults));
+    faults.finish(found)
+}
+
+/// Checks the tree of a text in YAML. Faults call it `name`.
+pub(super) fn checked<T>(
+    name: &str,
+    text: &str,
+    check: impl FnOnce(&Node, &mut Faults) -> Option<T>,
+) -> Result<Loaded<T>, Report> {
+    let mut faults = Faults::default();
+    let source = faults.add_source(name, text);
+    let found = parse(source, text, &mut faults).and_then(|root| check(&root, &mut faults));
+    faults.finish(found)
+}
+
 /// Reads and parses a file as a source of its own.
-pub(super) fn read_tree(path: &Path, faults: &mut Faults) -> Option<Node> {
-    let name = path.display().to_string();
-    match read_text(path) {
-        Ok(text) => {
-            let source = faults.add_source(&name, &text);
-            parse(source, &text, faults)
-        }
+pub(super) fn read_tree(path: &Path, parse: Parse, faults: &mut Faults) -> Option<Node> {
+    let text = read_text(path);
+    let source = faults.add_source(&path.display().to_string(), text.as_deref().unwrap_or_default());
+    match text {
+        Ok(text) => parse(source, &text, faults),
         Err(refused) => {
-            let source = faults.add_source(&name, "");
-            refused.note(source, faults);
+            let at = SourcePosition { source, line: refused.line, column: refused.column };
+            faults.fault(at, refused.message, refused.help);
             None
         }
     }
@@ -40,13 +65,6 @@ pub(super) struct Refused {
     column: usize,
     message: String,
     help: String,
-}
-
-impl Refused {
-    /// Notes the reason as a fault of the source.
-    pub(super) fn note(self, source: usize, faults: &mut Faults) {
-        faults.fault(SourcePosition { source, line: self.line, column: self.column }, self.message, self.help);
-    }
 }
 
 /// True for a regular file, for standard input and inherited descriptors, and for a path that does not exist: opening

@@ -123,6 +123,11 @@ impl Keys<'_> {
         }
     }
 
+    /// Declares a key that may be absent. Returns the default then, and when the value is faulty.
+    pub fn or_default<S: Shape<Value: Default>>(&mut self, key: &'static str, about: &str, shape: S) -> S::Value {
+        self.optional(key, about, shape).unwrap_or_default()
+    }
+
     /// Declares a key whose value replaces a default.
     pub fn set<S: Shape>(&mut self, key: &'static str, about: &str, shape: S, slot: &mut S::Value) {
         if let Some(value) = self.optional(key, about, shape) {

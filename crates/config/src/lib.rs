@@ -31,6 +31,7 @@ mod text;
 mod toml;
 pub mod tools;
 mod tree;
+mod twins;
 
 #[cfg(test)]
 mod tests;

@@ -1,16 +1,15 @@
 //! Keys that rules of several files share: names, modes, agents, patterns, and rules about calls, which are the same in
 //! the tools file and in the sidecar file.
 
-use std::collections::BTreeMap;
-
 use globset::Glob;
 
 use super::{
-    fault::{Faults, SourcePosition, is_printable, quoted},
+    fault::{Faults, is_printable, quoted},
     keys::{Keys, Record},
     shape::{List, word},
     text::{Text, agent_glob, free_text, printable, text},
-    tree::{Node, NodeValue},
+    tree::Node,
+    twins::refuse_twins,
 };
 use umbra_domain::{Effect, GuardVerdict, PolicyMode, PolicyRule};
 
@@ -44,39 +43,32 @@ pub(super) struct RuleHead {
 /// Declares the keys that every rule begins with.
 pub(super) fn head(keys: &mut Keys<'_>) -> RuleHead {
     let name = keys.required(NAME, "Unique name of the rule.", printable("a rule's name", 100));
-    let mode = keys.optional(
+    let mode = keys.or_default(
         "mode",
         "enforce (unless set): the verdict of the rule holds. audit: the verdict is recorded, and changes nothing.",
         word(&PolicyMode::ALL, PolicyMode::as_str),
     );
-    let agents = keys.optional(
+    let agents = keys.or_default(
         "agents",
         "Agents (names or globs); every one unless set.",
         List { len: 1..=MAX_PATTERNS, single: true, item: agent_glob() },
     );
-    let routes = keys.optional(
+    let routes = keys.or_default(
         "routes",
         "Routes (names or globs); every one, and calls without a route, unless set.",
         List { len: 1..=MAX_PATTERNS, single: true, item: pattern("a route or a glob") },
     );
-    let modes = keys.optional(
+    let modes = keys.or_default(
         "modes",
         "Modes of the agent (names or globs), one of which must match; every one unless set.",
         List { len: 1..=MAX_PATTERNS, single: true, item: pattern("a mode or a glob") },
     );
-    RuleHead {
-        name,
-        mode: mode.unwrap_or_default(),
-        agents: agents.unwrap_or_default(),
-        routes: routes.unwrap_or_default(),
-        modes: modes.unwrap_or_default(),
-    }
+    RuleHead { name, mode, agents, routes, modes }
 }
 
 /// Declares `tools`.
 pub(super) fn tools(keys: &mut Keys<'_>, about: &str) -> Vec<String> {
-    let tools = keys.optional("tools", about, List { len: 1..=MAX_PATTERNS, single: true, item: tool_glob() });
-    tools.unwrap_or_default()
+    keys.or_default("tools", about, List { len: 1..=MAX_PATTERNS, single: true, item: tool_glob() })
 }
 
 /// Declares `reason`.
@@ -87,43 +79,32 @@ pub(super) fn reason(keys: &mut Keys<'_>, about: &str) -> Option<String> {
 /// Declares `policies`.
 pub(super) fn policies(keys: &mut Keys<'_>, condition: ConditionRule<'_>) -> Vec<PolicyRule> {
     let item = Record(|keys: &mut Keys<'_>| policy(keys, condition));
-    let rules = keys.optional(
+    keys.or_default(
         POLICIES,
         "Rules about calls. The gravest verdict of those that match holds: block, ask, warn, allow.",
         List { len: 0..=MAX_RULES, single: false, item },
-    );
-    rules.unwrap_or_default()
+    )
 }
 
 /// Notes a fault for each name that occurs twice in these lists: a caller that is stopped is told the rule's name.
-pub(super) fn refuse_twins(root: &Node, lists: &[&str], faults: &mut Faults) {
-    let mut first: BTreeMap<&str, SourcePosition> = BTreeMap::new();
-    for list in lists {
-        let Some(NodeValue::List(rules)) = root.get(list).map(|node| &node.kind) else { continue };
-        for (index, rule) in rules.iter().enumerate() {
-            let Some(Node { kind: NodeValue::Text(name), at }) = rule.get(NAME) else { continue };
-            if let Some(earlier) = first.get(name.as_str()) {
-                let message = format!("the name {} occurs twice", quoted(name));
-                let help = format!("the rule at line {} has this name: choose another name", earlier.line);
-                faults.within(format!(".{list}[{index}].{NAME}"), |faults| faults.fault(*at, message, help));
-            } else {
-                first.insert(name, *at);
-            }
-        }
-    }
+pub(super) fn refuse_namesakes(root: &Node, lists: &[&str], faults: &mut Faults) {
+    refuse_twins(root, lists, NAME, faults, str::to_owned, |name, line| {
+        let help = format!("the rule at line {line} has this name: choose another name");
+        (format!("the name {} occurs twice", quoted(name)), help)
+    });
 }
 
 /// Declares one rule about calls.
 fn policy(keys: &mut Keys<'_>, condition: ConditionRule<'_>) -> Option<PolicyRule> {
     let RuleHead { name, mode, agents, routes, modes } = head(keys);
     let tools = tools(keys, "Tools (names or globs), as `server.tool` or by the name alone; every one unless set.");
-    let except = keys.optional(
+    let except = keys.or_default(
         "except",
         "Tools (names or globs) that the rule is not about: with verdict: block, all but these are forbidden. A call \
          that names no server is excepted only by patterns without a server.",
         List { len: 1..=MAX_PATTERNS, single: true, item: tool_glob() },
     );
-    let effects = keys.optional(
+    let effects = keys.or_default(
         "effects",
         "Effects of the tools: read, write, destructive; every one unless set.",
         List { len: 1..=Effect::ALL.len(), single: true, item: word(&Effect::ALL, Effect::as_str) },
@@ -162,8 +143,8 @@ fn policy(keys: &mut Keys<'_>, condition: ConditionRule<'_>) -> Option<PolicyRul
         routes,
         modes,
         tools,
-        except: except.unwrap_or_default(),
-        effects: effects.unwrap_or_default(),
+        except,
+        effects,
         when,
         verdict,
         taints: taints.unwrap_or_default(),
@@ -172,18 +153,22 @@ fn policy(keys: &mut Keys<'_>, condition: ConditionRule<'_>) -> Option<PolicyRul
 
 /// Shape of a tool's name, or of a glob over such names.
 pub(super) fn tool_glob() -> Text<String> {
-    pattern("a tool's name or a glob")
+    text("a tool's name or a glob", 256, |text| {
+        plain_glob(text, "use printable characters without spaces: server.tool, name, server.get_*")
+    })
 }
 
 /// Shape of a name or a glob of at most 256 characters without spaces.
 fn pattern(what: &'static str) -> Text<String> {
-    text(what, 256, |text| {
-        if !text.chars().all(|c| is_printable(c) && !c.is_whitespace()) {
-            return Err("use printable characters without spaces".to_owned());
-        }
-        match Glob::new(text) {
-            Ok(_) => Ok(text.to_owned()),
-            Err(error) => Err(format!("{}; globs are like stripe.get_*, *.delete_{{user,team}}", error.kind())),
-        }
-    })
+    text(what, 256, |text| plain_glob(text, "use printable characters without spaces"))
+}
+
+fn plain_glob(text: &str, advice: &str) -> Result<String, String> {
+    if !text.chars().all(|c| is_printable(c) && !c.is_whitespace()) {
+        return Err(advice.to_owned());
+    }
+    match Glob::new(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(format!("{}; globs are like stripe.get_*, *.delete_{{user,team}}", error.kind())),
+    }
 }

@@ -14,7 +14,7 @@ pub struct DeclaredEffect {
 }
 
 /// Tool call as its caller describes it, not redacted yet.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Default)]
 pub struct Call {
     /// The caller's id of the call. A repetition gets the same decision.
     pub call_id: String,
@@ -81,33 +81,7 @@ pub struct FlaggedCall {
 impl Call {
     /// Returns an agent's call of a tool, about which nothing else is known.
     pub fn new(agent: impl Into<String>, tool: ToolName, arguments: Map<String, Value>) -> Self {
-        Self {
-            call_id: String::new(),
-            agent: agent.into(),
-            session: None,
-            run: None,
-            default_run: false,
-            parent_run: None,
-            seed: None,
-            faults: false,
-            route: None,
-            modes: Vec::new(),
-            tool,
-            by_proxy: false,
-            server_name: None,
-            annotations: ToolAnnotations::default(),
-            declared_effect: None,
-            description: None,
-            input_schema: None,
-            output_schema: None,
-            arguments,
-            stub_override: None,
-            stub_fallback: None,
-            uninterceptable: Vec::new(),
-            traceparent: None,
-            deadline_ms: None,
-            flagged: None,
-        }
+        Self { agent: agent.into(), tool, arguments, ..Self::default() }
     }
 
     /// True if the caller, or the tool's server, declares the tool a read.

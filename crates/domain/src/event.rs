@@ -80,37 +80,26 @@ impl ToolCall {
     }
 }
 
-/// Form in which the built-in checks read an output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OutputForm {
-    /// Sentences: commands stand in fenced blocks and behind prompts.
-    #[default]
-    Text,
-    /// Source text in any language, fenced or not.
-    Code,
-    /// A script of a shell.
-    Shell,
+words! {
+    /// Form in which the built-in checks read an output.
+    #[derive(Default)]
+    pub enum OutputForm {
+        /// Sentences: commands stand in fenced blocks and behind prompts.
+        #[default]
+        Text = "text",
+        /// Source text in any language, fenced or not.
+        Code = "code",
+        /// A script of a shell.
+        Shell = "shell",
+    }
 }
 
 impl OutputForm {
-    /// All forms.
-    pub const ALL: [Self; 3] = [Self::Text, Self::Code, Self::Shell];
-
     /// Returns the form of a text that is submitted for review: code for `code_written` and `security_risk`, else text.
     pub fn on_demand(trigger: Trigger) -> Self {
         match trigger {
             Trigger::CodeWritten | Trigger::SecurityRisk => Self::Code,
             Trigger::TaskComplete | Trigger::Error | Trigger::All => Self::Text,
-        }
-    }
-
-    /// Returns the word on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Code => "code",
-            Self::Shell => "shell",
         }
     }
 }

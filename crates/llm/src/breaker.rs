@@ -12,6 +12,8 @@ use std::{
 
 use tokio::time::Instant;
 
+use super::ProviderState;
+
 /// Failures in a row that open the breaker.
 const IN_A_ROW: u32 = 5;
 /// Calls that the failure rate is taken over, and the time within which they must lie.
@@ -66,20 +68,14 @@ enum Phase {
 /// State of a breaker, as shown outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Snapshot {
-    pub state: ProviderBreakerState,
+    /// `Ok` (closed), `Open` or `HalfOpen`.
+    pub state: ProviderState,
     pub in_a_row: u32,
     pub last_error: Option<String>,
     /// Remaining time that the breaker stays open.
     pub rest: Option<Duration>,
     /// True if the breaker is open because the provider refuses our key or account.
     pub barred: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ProviderBreakerState {
-    Closed,
-    Open,
-    HalfOpen,
 }
 
 impl Breaker {
@@ -102,9 +98,9 @@ impl Breaker {
     pub fn snapshot(&self, now: Instant) -> Snapshot {
         let inner = self.inner();
         let (state, rest) = match inner.phase {
-            Phase::Closed => (ProviderBreakerState::Closed, None),
-            Phase::Open { until } if until > now => (ProviderBreakerState::Open, Some(until - now)),
-            Phase::Open { .. } | Phase::Probing => (ProviderBreakerState::HalfOpen, None),
+            Phase::Closed => (ProviderState::Ok, None),
+            Phase::Open { until } if until > now => (ProviderState::Open, Some(until - now)),
+            Phase::Open { .. } | Phase::Probing => (ProviderState::HalfOpen, None),
         };
         let barred = inner.barred && rest.is_some();
         Snapshot { state, in_a_row: inner.in_a_row, last_error: inner.last_error.clone(), rest, barred }

@@ -18,7 +18,7 @@ use umbra_domain::{ModelKind, ModelSpec, NanoUsd, Provider};
 
 use super::{
     Charge, Failure, FailureKind, OutboundPolicy, Reply, Request, UrlRefused, Usage,
-    breaker::{Breaker, ProviderBreakerState, ProviderCallOutcome},
+    breaker::{Breaker, ProviderCallOutcome},
     endpoint::{Identity, ModelEndpoint},
     prices,
 };
@@ -220,15 +220,10 @@ impl Gateway {
     }
 
     /// Returns a true upper bound of one call's tokens and cost: a token for each byte of the prompt (no tokenizer
-    /// makes more), the protocol's frame, and all the output that is allowed. `prompt_bytes` is
-    /// [`Request::prompt_bytes`] or more; without `max_output_tokens` the model's own limit counts. `None` for an
-    /// unknown alias.
-    pub fn worst_case(&self, alias: &str, prompt_bytes: usize, max_output_tokens: Option<u32>) -> Option<WorstCase> {
-        self.worst_case_of(alias, prompt_bytes, max_output_tokens, 1)
-    }
-
-    /// Like [`Self::worst_case`], for a call that judges so many events.
-    pub fn worst_case_of(
+    /// makes more), the protocol's frame, and all the output that is allowed for so many events (`items`).
+    /// `prompt_bytes` is [`Request::prompt_bytes`] or more; without `max_output_tokens` the model's own limit counts.
+    /// `None` for an unknown alias.
+    pub fn worst_case(
         &self,
         alias: &str,
         prompt_bytes: usize,
@@ -336,9 +331,7 @@ impl Link {
         let state = match snapshot.state {
             _ if self.missing_key().is_some() => ProviderState::NoKey,
             _ if self.endpoint.is_err() => ProviderState::Checks,
-            ProviderBreakerState::Closed => ProviderState::Ok,
-            ProviderBreakerState::Open => ProviderState::Open,
-            ProviderBreakerState::HalfOpen => ProviderState::HalfOpen,
+            state => state,
         };
         ProviderHealth {
             aliases,

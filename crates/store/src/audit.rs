@@ -1,14 +1,16 @@
 //! The audit in the database: appends rows, reads pages, seals blocks, erases payloads.
 
-use sqlx::{Postgres, QueryBuilder, Row, postgres::PgRow};
+use sqlx::{Postgres, QueryBuilder};
 
 use super::{
     StoreError,
     aggregates::AuditStore,
     decisions::NewAudit,
     erasure::ErasureScope,
+    follow::hold,
     paging::{Span, equals, push_span},
     pool::Connection,
+    sql::{self, column, record},
     transaction::{Tx, begin},
 };
 use umbra_domain::audit::{AuditKind, AuditPayload, AuditRecord, AuditRow, AuditSeal};
@@ -79,30 +81,20 @@ pub(super) const COLUMNS_OF_RUN: &str =
     a.stamp, p.salt, p.body AS payload FROM audit a LEFT JOIN audit_payload p ON p.seq = a.seq AND a.kind <> 'outcome'
     WHERE a.run = $1 AND a.seq > $2 AND a.kind IN ('decision', 'merged', 'outcome') ORDER BY a.seq LIMIT $3";
 
-pub(super) fn record(row: &PgRow) -> Result<AuditRecord, StoreError> {
-    let kind: String = row.try_get("kind")?;
-    let kind = AuditKind::parse(&kind)
-        .ok_or_else(|| StoreError::Inconsistent { table: "audit", problem: "unknown kind".into() })?;
-    let salt: Option<Vec<u8>> = row.try_get("salt")?;
-    let payload: Option<String> = row.try_get("payload")?;
-    Ok(AuditRecord {
-        row: AuditRow {
-            seq: row.try_get("seq")?,
-            id: row.try_get("id")?,
-            at: row.try_get::<jiff_sqlx::Timestamp, _>("at")?.to_jiff(),
-            kind,
-            agent: row.try_get("agent")?,
-            session: row.try_get("session")?,
-            run: row.try_get("run")?,
-            call_id: row.try_get("call_id")?,
-            tool: row.try_get("tool")?,
-            body: row.try_get("body")?,
-            payload_mac: row.try_get("payload_mac")?,
-            signature: row.try_get("stamp")?,
-        },
-        payload: salt.zip(payload).map(|(salt, body)| AuditPayload { salt, body }),
-    })
+record! {
+    AuditRow, row: seq, id, at, kind, agent, session, run, call_id, tool, body, payload_mac;
+    signature: column(row, "stamp")?,
 }
+
+record! {
+    AuditRecord, row: ;
+    row: AuditRow::read(row)?,
+    payload: column::<Option<_>>(row, "salt")?
+        .zip(column::<Option<_>>(row, "payload")?)
+        .map(|(salt, body)| AuditPayload { salt, body }),
+}
+
+record!(AuditSeal: block, first, last, hash);
 
 impl AuditStore<'_> {
     /// Returns the rows after number `after`, in order, at most `limit`.
@@ -114,7 +106,7 @@ impl AuditStore<'_> {
         query.push(COLUMNS).push(" AND a.seq > ").push_bind(after);
         filter.push(&mut query);
         query.push(" ORDER BY a.seq LIMIT ").push_bind(limit);
-        query.build().fetch_all(&self.0.read).await?.iter().map(record).collect()
+        sql::built(&self.0.read, &mut query).await
     }
 
     /// Returns the newest rows, newest first, at most `limit`.
@@ -126,7 +118,7 @@ impl AuditStore<'_> {
         query.push(COLUMNS);
         filter.push(&mut query);
         query.push(" ORDER BY a.seq DESC LIMIT ").push_bind(limit);
-        query.build().fetch_all(&self.0.read).await?.iter().map(record).collect()
+        sql::built(&self.0.read, &mut query).await
     }
 
     /// Returns the distinct pairs of agent and tool in the rows after number `after`.
@@ -143,7 +135,7 @@ impl AuditStore<'_> {
         );
         query.push_bind(after);
         filter.push(&mut query);
-        Ok(query.build_query_as().fetch_all(&self.0.read).await?)
+        sql::built(&self.0.read, &mut query).await
     }
 
     /// Returns the blocks after number `after`, in order, at most `limit`.
@@ -151,14 +143,13 @@ impl AuditStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn seals(self, after: i64, limit: i64) -> Result<Vec<AuditSeal>, StoreError> {
-        let rows: Vec<(i64, i64, i64, Vec<u8>)> = sqlx::query_as(
-            "/* audit.seals */ SELECT block, first, last, hash FROM audit_seal WHERE block > $1 ORDER BY block LIMIT $2",
+        sql::all(
+            &self.0.read,
+            "/* audit.seals */
+             SELECT block, first, last, hash FROM audit_seal WHERE block > $1 ORDER BY block LIMIT $2",
+            (after, limit),
         )
-        .bind(after)
-        .bind(limit)
-        .fetch_all(&self.0.read)
-        .await?;
-        Ok(rows.into_iter().map(seal).collect())
+        .await
     }
 
     /// Returns the newest block.
@@ -166,12 +157,12 @@ impl AuditStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn newest_seal(self) -> Result<Option<AuditSeal>, StoreError> {
-        let row: Option<(i64, i64, i64, Vec<u8>)> = sqlx::query_as(
+        sql::optional(
+            &self.0.work,
             "/* audit.seal */ SELECT block, first, last, hash FROM audit_seal ORDER BY block DESC LIMIT 1",
+            (),
         )
-        .fetch_optional(&self.0.work)
-        .await?;
-        Ok(row.map(seal))
+        .await
     }
 
     /// Begins to seal up to `most` rows; returns `None` while another process seals, or if no row is unsealed.
@@ -179,27 +170,15 @@ impl AuditStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn begin_sealing(self, most: i64) -> Result<Option<Sealing>, StoreError> {
-        let mut tx = begin(&self.0.work).await?;
-        let held: Option<i64> =
-            sqlx::query_scalar("/* audit.hold */ SELECT seq FROM follower WHERE name = 'seal' FOR UPDATE SKIP LOCKED")
-                .fetch_optional(&mut *tx)
+        let Some((mut tx, _)) = hold(begin(&self.0.work).await?, "seal").await? else { return Ok(None) };
+        let last: Option<AuditSeal> =
+            sql::optional(&mut *tx, "SELECT block, first, last, hash FROM audit_seal ORDER BY block DESC LIMIT 1", ())
                 .await?;
-        if held.is_none() {
-            tx.rollback().await?;
-            return Ok(None);
-        }
-        let last: Option<(i64, i64, i64, Vec<u8>)> =
-            sqlx::query_as("SELECT block, first, last, hash FROM audit_seal ORDER BY block DESC LIMIT 1")
-                .fetch_optional(&mut *tx)
-                .await?;
-        let last = last.map(seal);
         let mut query = QueryBuilder::<Postgres>::new("/* audit.unsealed */ ");
         query.push(COLUMNS).push(" AND a.seq > ").push_bind(last.as_ref().map_or(0, |seal| seal.last));
         // Rows beyond the last number that was drawn are not ours.
         query.push(" AND a.seq <= (SELECT last FROM feed WHERE name = 'audit') ORDER BY a.seq LIMIT ").push_bind(most);
-        let rows: Result<Vec<AuditRecord>, StoreError> =
-            query.build().fetch_all(&mut *tx).await?.iter().map(record).collect();
-        let rows: Vec<AuditRow> = rows?.into_iter().map(|record| record.row).collect();
+        let rows: Vec<AuditRow> = sql::built(&mut *tx, &mut query).await?;
         if rows.is_empty() {
             tx.rollback().await?;
             return Ok(None);
@@ -213,11 +192,11 @@ impl AuditStore<'_> {
     /// The database does not answer.
     pub async fn count_audit(self, whose: &ErasureScope) -> Result<u64, StoreError> {
         let ErasureScope::Agent(agent) = whose else { return Ok(0) };
-        let count: i64 = sqlx::query_scalar(
+        let count: i64 = sql::one(
+            &self.0.work,
             "/* audit.count */ SELECT count(*) FROM audit_payload p JOIN audit a USING (seq) WHERE a.agent = $1",
+            (agent,),
         )
-        .bind(agent)
-        .fetch_one(&self.0.work)
         .await?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
@@ -235,21 +214,20 @@ impl AuditStore<'_> {
         said: impl FnOnce(&[(i64, Vec<u8>)]) -> Result<NewAudit, StoreError>,
     ) -> Result<u64, StoreError> {
         let mut tx = begin(&self.0.work).await?;
-        let mut gone: Vec<(i64, Vec<u8>)> = sqlx::query_as(
+        let mut gone: Vec<(i64, Vec<u8>)> = sql::all(
+            &mut *tx,
             "/* audit.erase */ DELETE FROM audit_payload p USING (
                  SELECT seq, payload_mac FROM audit_payload JOIN audit a USING (seq) WHERE a.agent = $1
                  ORDER BY seq LIMIT $2) a
              WHERE p.seq = a.seq RETURNING p.seq, coalesce(a.payload_mac, '')",
+            (agent, most),
         )
-        .bind(agent)
-        .bind(most)
-        .fetch_all(&mut *tx)
         .await?;
         for sql in [
             "/* audit.erase_answers */ UPDATE call SET answer = NULL WHERE agent = $1 AND answer IS NOT NULL",
             "/* audit.erase_runs */ UPDATE boundary_run SET state = NULL WHERE agent = $1 AND state IS NOT NULL",
         ] {
-            sqlx::query(sql).bind(agent).execute(&mut *tx).await?;
+            sql::execute(&mut *tx, sql, (agent,)).await?;
         }
         if !gone.is_empty() {
             gone.sort_unstable();
@@ -261,31 +239,33 @@ impl AuditStore<'_> {
 
     /// Appends a row and returns its number. Called last before the commit.
     pub(super) async fn append_row(self, tx: &mut Connection, row: &NewAudit) -> Result<i64, StoreError> {
-        let seq: i64 = sqlx::query_scalar(
+        let seq: i64 = sql::one(
+            &mut *tx,
             "/* audit.append */
              WITH f AS (UPDATE feed SET last = last + 1 WHERE name = 'audit' RETURNING last)
              INSERT INTO audit (seq, id, at, kind, agent, session, run, call_id, tool, body, payload_mac, stamp)
              SELECT f.last, $1, clock(), $2, $3, $4, $5, $6, $7, $8, $9, $10 FROM f RETURNING seq",
+            (
+                row.id,
+                row.kind.as_str(),
+                &row.agent,
+                &row.session,
+                &row.run,
+                &row.call_id,
+                &row.tool,
+                &row.body,
+                row.payload.as_ref().map(|payload| &*payload.mac),
+                self.0.stamper.stamp(std::slice::from_ref(row)),
+            ),
         )
-        .bind(row.id)
-        .bind(row.kind.as_str())
-        .bind(&row.agent)
-        .bind(&row.session)
-        .bind(&row.run)
-        .bind(&row.call_id)
-        .bind(&row.tool)
-        .bind(&row.body)
-        .bind(row.payload.as_ref().map(|payload| &*payload.mac))
-        .bind(self.0.stamper.stamp(std::slice::from_ref(row)))
-        .fetch_one(&mut *tx)
         .await?;
         if let Some(payload) = &row.payload {
-            sqlx::query("INSERT INTO audit_payload (seq, salt, body) VALUES ($1, $2, $3)")
-                .bind(seq)
-                .bind(&*payload.salt)
-                .bind(&payload.body)
-                .execute(tx)
-                .await?;
+            sql::execute(
+                tx,
+                "INSERT INTO audit_payload (seq, salt, body) VALUES ($1, $2, $3)",
+                (seq, &*payload.salt, &payload.body),
+            )
+            .await?;
         }
         Ok(seq)
     }
@@ -297,17 +277,12 @@ impl Sealing {
     /// # Errors
     /// The database does not answer: it may be stored all the same.
     pub async fn seal(mut self, block: &AuditSeal) -> Result<(), StoreError> {
-        sqlx::query("/* audit.sealed */ INSERT INTO audit_seal (block, first, last, hash) VALUES ($1, $2, $3, $4)")
-            .bind(block.block)
-            .bind(block.first)
-            .bind(block.last)
-            .bind(&block.hash)
-            .execute(&mut *self.tx)
-            .await?;
+        sql::execute(
+            &mut *self.tx,
+            "/* audit.sealed */ INSERT INTO audit_seal (block, first, last, hash) VALUES ($1, $2, $3, $4)",
+            (block.block, block.first, block.last, &block.hash),
+        )
+        .await?;
         Ok(self.tx.commit().await?)
     }
-}
-
-fn seal((block, first, last, hash): (i64, i64, i64, Vec<u8>)) -> AuditSeal {
-    AuditSeal { block, first, last, hash }
 }

@@ -4,11 +4,17 @@ use super::{
     StoreError,
     aggregates::DecisionStore,
     decisions::{Named, parse, run_json},
+    sql::{self, column, record},
 };
 use umbra_domain::{
     RunRow,
     audit::{SessionLabels, StoredBoundarySession},
 };
+
+record! {
+    StoredBoundarySession, row: agent, session;
+    labels: SessionLabels { taints: column(row, "taints")?, uninterceptable: column(row, "uninterceptable")? },
+}
 
 impl DecisionStore<'_> {
     /// Returns the runs after an agent and run name, in that order, at most `limit`.
@@ -16,15 +22,15 @@ impl DecisionStore<'_> {
     /// # Errors
     /// The database does not answer, or a row cannot be read.
     pub async fn standing_runs(self, after: &Named, limit: i64) -> Result<Vec<RunRow>, StoreError> {
-        let rows: Vec<String> = sqlx::query_scalar(concat!(
-            "/* standing.runs */ SELECT ",
-            run_json!(),
-            "::text FROM boundary_run WHERE (agent, run) > ($1, $2) ORDER BY agent, run LIMIT $3"
-        ))
-        .bind(&after.0)
-        .bind(&after.1)
-        .bind(limit)
-        .fetch_all(&self.0.read)
+        let rows: Vec<String> = sql::all(
+            &self.0.read,
+            concat!(
+                "/* standing.runs */ SELECT ",
+                run_json!(),
+                "::text FROM boundary_run WHERE (agent, run) > ($1, $2) ORDER BY agent, run LIMIT $3"
+            ),
+            (&after.0, &after.1, limit),
+        )
         .await?;
         rows.iter().map(|row| parse("boundary_run", row)).collect()
     }
@@ -34,19 +40,12 @@ impl DecisionStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn standing_sessions(self, after: &Named, limit: i64) -> Result<Vec<StoredBoundarySession>, StoreError> {
-        let rows: Vec<(String, String, Vec<String>, Vec<String>)> = sqlx::query_as(
+        sql::all(
+            &self.0.read,
             "/* standing.sessions */ SELECT agent, session, taints, uninterceptable FROM boundary_session
              WHERE (agent, session) > ($1, $2) ORDER BY agent, session LIMIT $3",
+            (&after.0, &after.1, limit),
         )
-        .bind(&after.0)
-        .bind(&after.1)
-        .bind(limit)
-        .fetch_all(&self.0.read)
-        .await?;
-        let session = |(agent, session, taints, uninterceptable)| {
-            let labels = SessionLabels { taints, uninterceptable };
-            StoredBoundarySession { agent, session, labels }
-        };
-        Ok(rows.into_iter().map(session).collect())
+        .await
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
 
-use super::{StoreError, aggregates::ReviewStore, follow::FollowerPage, workers::interval};
+use super::{StoreError, aggregates::ReviewStore, follow::FollowerPage, sql, workers::interval};
 use umbra_domain::{EventId, ReviewId, Reviewer};
 
 /// Most scores in a baseline, the newest.
@@ -60,32 +60,32 @@ impl FollowerPage {
             return Ok(());
         }
         let column = |of: fn(&Score) -> &str| scores.iter().map(of).collect::<Vec<_>>();
-        sqlx::query(
+        sql::execute(
+            &mut *self.tx,
             "/* baselines.add */
              INSERT INTO agent_score (agent, task_type, shadow, reviewer, event_id, review_id, score, at)
              SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6::uuid[], $7::int2[],
                                   $8::timestamptz[]) ON CONFLICT DO NOTHING",
+            (
+                column(|score| &score.key.agent),
+                column(|score| score.key.task_type.as_deref().unwrap_or_default()),
+                column(|score| &score.key.shadow),
+                column(|score| score.key.reviewer.as_str()),
+                scores.iter().map(|score| score.event.0).collect::<Vec<_>>(),
+                scores.iter().map(|score| score.review.0).collect::<Vec<_>>(),
+                scores.iter().map(|score| i16::from(score.score)).collect::<Vec<_>>(),
+                scores.iter().map(|score| score.at.to_sqlx()).collect::<Vec<_>>(),
+            ),
         )
-        .bind(column(|score| &score.key.agent))
-        .bind(column(|score| score.key.task_type.as_deref().unwrap_or_default()))
-        .bind(column(|score| &score.key.shadow))
-        .bind(column(|score| score.key.reviewer.as_str()))
-        .bind(scores.iter().map(|score| score.event.0).collect::<Vec<_>>())
-        .bind(scores.iter().map(|score| score.review.0).collect::<Vec<_>>())
-        .bind(scores.iter().map(|score| i16::from(score.score)).collect::<Vec<_>>())
-        .bind(scores.iter().map(|score| score.at.to_sqlx()).collect::<Vec<_>>())
-        .execute(&mut *self.tx)
         .await?;
-        sqlx::query(
+        sql::execute(
+            &mut *self.tx,
             "/* baselines.forget */
              DELETE FROM agent_score WHERE (review_id, event_id) IN (
                  SELECT review_id, event_id FROM agent_score WHERE agent = ANY($1) AND at < clock() - $2 LIMIT 1000)",
+            (column(|score| &score.key.agent), interval(window)),
         )
-        .bind(column(|score| &score.key.agent))
-        .bind(interval(window))
-        .execute(&mut *self.tx)
-        .await?;
-        Ok(())
+        .await
     }
 }
 
@@ -95,19 +95,21 @@ impl ReviewStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn score_baseline(self, key: &ScoreKey, window: Duration) -> Result<Option<ScoreBaseline>, StoreError> {
-        let (mean, spread, count): (Option<f64>, Option<f64>, i64) = sqlx::query_as(
+        let (mean, spread, count): (Option<f64>, Option<f64>, i64) = sql::one(
+            &self.0.work,
             "/* baselines.usual */
              SELECT avg(score)::float8, stddev_samp(score)::float8, count(*) FROM (
                  SELECT score FROM agent_score WHERE agent = $1 AND task_type = $2 AND shadow = $3 AND reviewer = $4
                      AND at > (SELECT clock()) - $5 ORDER BY at DESC LIMIT $6) newest",
+            (
+                &key.agent,
+                key.task_type.as_deref().unwrap_or_default(),
+                &key.shadow,
+                key.reviewer.as_str(),
+                interval(window),
+                MOST_SCORES,
+            ),
         )
-        .bind(&key.agent)
-        .bind(key.task_type.as_deref().unwrap_or_default())
-        .bind(&key.shadow)
-        .bind(key.reviewer.as_str())
-        .bind(interval(window))
-        .bind(MOST_SCORES)
-        .fetch_one(&self.0.work)
         .await?;
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         Ok(mean.map(|mean| ScoreBaseline { mean, spread: spread.unwrap_or(0.0), count }))

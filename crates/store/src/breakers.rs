@@ -7,8 +7,7 @@ mod by_hand;
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
-use sqlx::{FromRow, PgExecutor, QueryBuilder};
-use uuid::Uuid;
+use sqlx::{AssertSqlSafe, PgExecutor, QueryBuilder};
 
 pub use self::by_hand::{BreakerReset, Reset, Signature};
 
@@ -17,6 +16,7 @@ use super::{
     aggregates::BreakerStore,
     follow::FollowerPage,
     paging::{Page, Seek, equals},
+    sql::{self, column, record, uuids},
     transaction::Tx,
     workers::interval,
 };
@@ -47,6 +47,11 @@ pub struct BreakerRow {
     pub rejected_by: Vec<ReviewId>,
 }
 
+record! {
+    BreakerRow: agent, shadow, history, recommendation, since, half_open_at, troubled_since, rejections, stuck,
+    rejected_by
+}
+
 /// State of an agent as a whole, beside its shadows' breakers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BreakerAgent {
@@ -66,6 +71,15 @@ pub struct BreakerAgent {
     pub reset: Option<BreakerReset>,
 }
 
+record! {
+    BreakerAgent, row: agent, troubled_since, acknowledged_at, acknowledged_by, note;
+    announced: column(row, "recommendation")?,
+    reset: match column(row, "reset_at")? {
+        Some(at) => Some(BreakerReset { at, by: column(row, "reset_by")?, note: column(row, "reset_note")? }),
+        None => None,
+    },
+}
+
 /// Filter of a list of agents. A field that is `None` admits all.
 #[derive(Debug, Clone, Default)]
 pub struct BreakerFilter {
@@ -73,34 +87,6 @@ pub struct BreakerFilter {
     pub agent: Option<String>,
     /// With this recommendation.
     pub recommendation: Option<BreakerState>,
-}
-
-#[derive(FromRow)]
-struct StoredBreakerRow {
-    agent: String,
-    shadow: String,
-    history: String,
-    recommendation: String,
-    since: Option<jiff_sqlx::Timestamp>,
-    half_open_at: Option<jiff_sqlx::Timestamp>,
-    troubled_since: Option<jiff_sqlx::Timestamp>,
-    rejections: i32,
-    stuck: i32,
-    rejected_by: Vec<Uuid>,
-}
-
-#[derive(FromRow)]
-struct AgentRow {
-    seq: i64,
-    agent: String,
-    recommendation: String,
-    troubled_since: Option<jiff_sqlx::Timestamp>,
-    acknowledged_at: Option<jiff_sqlx::Timestamp>,
-    acknowledged_by: Option<String>,
-    note: Option<String>,
-    reset_at: Option<jiff_sqlx::Timestamp>,
-    reset_by: Option<String>,
-    reset_note: Option<String>,
 }
 
 const COLUMNS: &str = "agent, shadow, history, recommendation, since, half_open_at, troubled_since, rejections,
@@ -119,31 +105,28 @@ impl FollowerPage {
         agents: &[String],
     ) -> Result<(Vec<BreakerAgent>, Vec<BreakerRow>), StoreError> {
         let held = "/* breakers.agents */ SELECT * FROM breaker_agent WHERE agent = ANY($1) ORDER BY agent FOR UPDATE";
-        let mut rows: Vec<AgentRow> = sqlx::query_as(held).bind(agents).fetch_all(&mut *self.tx).await?;
+        let mut rows: Vec<BreakerAgent> = sql::all(&mut *self.tx, held, (agents,)).await?;
         let mut new: Vec<&String> =
             agents.iter().filter(|agent| !rows.iter().any(|row| row.agent == **agent)).collect();
         new.sort_unstable();
         new.dedup();
         if !new.is_empty() {
-            let made: Vec<AgentRow> = sqlx::query_as(
+            let made: Vec<BreakerAgent> = sql::all(
+                &mut *self.tx,
                 "/* breakers.new_agents */
                  WITH f AS (UPDATE feed SET last = last + cardinality($1) WHERE name = 'result' RETURNING last)
                  INSERT INTO breaker_agent (agent, seq)
                  SELECT a.agent, f.last - cardinality($1) + a.n FROM f, unnest($1) WITH ORDINALITY a(agent, n)
                  RETURNING *",
+                (new,),
             )
-            .bind(new)
-            .fetch_all(&mut *self.tx)
             .await?;
             rows.extend(made);
         }
         let query = format!(
             "/* breakers.hold */ SELECT {COLUMNS} FROM breaker WHERE agent = ANY($1) ORDER BY agent, shadow FOR UPDATE"
         );
-        let query = sqlx::AssertSqlSafe(query);
-        let breakers: Vec<StoredBreakerRow> = sqlx::query_as(query).bind(agents).fetch_all(&mut *self.tx).await?;
-        let rows = rows.into_iter().map(Into::into).collect();
-        Ok((rows, breakers.into_iter().map(Into::into).collect()))
+        Ok((rows, sql::all(&mut *self.tx, AssertSqlSafe(query), (agents,)).await?))
     }
 
     /// Returns agents with an open breaker whose open period is over.
@@ -153,7 +136,7 @@ impl FollowerPage {
     pub async fn agents_to_try(&mut self, most: i64) -> Result<Vec<String>, StoreError> {
         let due =
             "/* breakers.due */ SELECT DISTINCT agent FROM breaker WHERE half_open_at <= clock() ORDER BY 1 LIMIT $1";
-        Ok(sqlx::query_scalar(due).bind(most).fetch_all(&mut *self.tx).await?)
+        sql::all(&mut *self.tx, due, (most,)).await
     }
 
     /// Stores breakers.
@@ -186,16 +169,15 @@ impl FollowerPage {
     /// # Errors
     /// The database does not answer.
     pub async fn long_troubled(&mut self, after: std::time::Duration, most: i64) -> Result<Vec<String>, StoreError> {
-        Ok(sqlx::query_scalar(
+        sql::all(
+            &mut *self.tx,
             "/* breakers.long */
              UPDATE breaker_agent SET alerted = true WHERE agent IN
                  (SELECT agent FROM breaker_agent WHERE troubled_since <= clock() - $1 AND NOT alerted LIMIT $2)
              RETURNING agent",
+            (interval(after), most),
         )
-        .bind(interval(after))
-        .bind(most)
-        .fetch_all(&mut *self.tx)
-        .await?)
+        .await
     }
 
     /// Returns the description of each review's worst verified finding against the agent.
@@ -211,8 +193,7 @@ impl FollowerPage {
     /// # Errors
     /// The database does not answer.
     pub async fn now(&mut self) -> Result<Timestamp, StoreError> {
-        let now: jiff_sqlx::Timestamp = sqlx::query_scalar("SELECT clock()").fetch_one(&mut *self.tx).await?;
-        Ok(now.to_jiff())
+        sql::one(&mut *self.tx, "SELECT clock()", ()).await
     }
 }
 
@@ -242,9 +223,7 @@ impl BreakerStore<'_> {
                 .push(")), 0) = ")
                 .push_bind(i32::from(wanted as u8));
         }
-        seek.push(&mut query, "seq");
-        let rows: Vec<AgentRow> = query.build_query_as().fetch_all(&self.0.read).await?;
-        Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
+        seek.fetch(&mut query, "seq", &self.0.read).await
     }
 
     /// Returns the breakers of these agents, and the database's time.
@@ -253,9 +232,7 @@ impl BreakerStore<'_> {
     /// The database does not answer.
     pub async fn of(self, agents: &[String]) -> Result<(Vec<BreakerRow>, Timestamp), StoreError> {
         let query = format!("/* breakers.of */ SELECT {COLUMNS} FROM breaker WHERE agent = ANY($1) ORDER BY shadow");
-        let rows: Vec<StoredBreakerRow> =
-            sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(agents).fetch_all(&self.0.read).await?;
-        Ok((rows.into_iter().map(Into::into).collect(), self.0.now().await?))
+        Ok((sql::all(&self.0.read, AssertSqlSafe(query), (agents,)).await?, self.0.now().await?))
     }
 
     /// Returns agents whose announced state is not closed, those that opened last first.
@@ -267,8 +244,7 @@ impl BreakerStore<'_> {
             "/* breakers.troubled */ SELECT {AGENT_COLUMNS} FROM breaker_agent WHERE troubled_since IS NOT NULL
              ORDER BY troubled_since DESC LIMIT $1"
         );
-        let rows: Vec<AgentRow> = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(most).fetch_all(&self.0.read).await?;
-        Ok(rows.into_iter().map(Into::into).collect())
+        sql::all(&self.0.read, AssertSqlSafe(query), (most,)).await
     }
 
     /// Returns the description of each review's worst verified finding against the agent.
@@ -284,41 +260,40 @@ async fn rejections(
     database: impl PgExecutor<'_>,
     reviews: &[ReviewId],
 ) -> Result<Vec<(ReviewId, String)>, StoreError> {
-    let ids: Vec<Uuid> = reviews.iter().map(|id| id.0).collect();
-    let rows: Vec<(Uuid, String)> = sqlx::query_as(
+    sql::all(
+        database,
         "/* breakers.reasons */
          SELECT DISTINCT ON (review_id) review_id, description FROM finding
          WHERE review_id = ANY($1) AND verified AND about = 'agent' ORDER BY review_id, severity DESC, seq",
+        (uuids(reviews),),
     )
-    .bind(ids)
-    .fetch_all(database)
-    .await?;
-    Ok(rows.into_iter().map(|(id, description)| (ReviewId(id), description)).collect())
+    .await
 }
 
 async fn put(tx: &mut Tx, row: &BreakerRow) -> Result<(), StoreError> {
     let time = |at: Option<Timestamp>| at.map(ToSqlx::to_sqlx);
-    sqlx::query(
+    sql::execute(
+        &mut **tx,
         "/* breakers.put */
          INSERT INTO breaker (agent, shadow, history, recommendation, since, half_open_at, troubled_since, rejections,
                               rejected_by, stuck)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
          ON CONFLICT (agent, shadow) DO UPDATE SET history = $3, recommendation = $4, since = $5, half_open_at = $6,
              troubled_since = $7, rejections = $8, rejected_by = $9, stuck = $10",
+        (
+            &row.agent,
+            &row.shadow,
+            &row.history,
+            row.recommendation.as_str(),
+            time(row.since),
+            time(row.half_open_at),
+            time(row.troubled_since),
+            i32::try_from(row.rejections).unwrap_or(i32::MAX),
+            uuids(&row.rejected_by),
+            i32::try_from(row.stuck).unwrap_or(i32::MAX),
+        ),
     )
-    .bind(&row.agent)
-    .bind(&row.shadow)
-    .bind(&row.history)
-    .bind(row.recommendation.as_str())
-    .bind(time(row.since))
-    .bind(time(row.half_open_at))
-    .bind(time(row.troubled_since))
-    .bind(i32::try_from(row.rejections).unwrap_or(i32::MAX))
-    .bind(row.rejected_by.iter().map(|id| id.0).collect::<Vec<_>>())
-    .bind(i32::try_from(row.stuck).unwrap_or(i32::MAX))
-    .execute(&mut **tx)
-    .await?;
-    Ok(())
+    .await
 }
 
 async fn announced(
@@ -327,47 +302,12 @@ async fn announced(
     recommendation: BreakerState,
     troubled_since: Option<Timestamp>,
 ) -> Result<(), StoreError> {
-    sqlx::query(
+    sql::execute(
+        &mut **tx,
         "/* breakers.announced */
          UPDATE breaker_agent SET recommendation = $2, troubled_since = $3, alerted = alerted AND $3 IS NOT NULL
          WHERE agent = $1",
+        (agent, recommendation.as_str(), troubled_since.map(ToSqlx::to_sqlx)),
     )
-    .bind(agent)
-    .bind(recommendation.as_str())
-    .bind(troubled_since.map(ToSqlx::to_sqlx))
-    .execute(&mut **tx)
-    .await?;
-    Ok(())
-}
-
-impl From<StoredBreakerRow> for BreakerRow {
-    fn from(row: StoredBreakerRow) -> Self {
-        let time = |at: Option<jiff_sqlx::Timestamp>| at.map(jiff_sqlx::Timestamp::to_jiff);
-        Self {
-            agent: row.agent,
-            shadow: row.shadow,
-            history: row.history,
-            recommendation: BreakerState::parse(&row.recommendation).unwrap_or_default(),
-            since: time(row.since),
-            half_open_at: time(row.half_open_at),
-            troubled_since: time(row.troubled_since),
-            rejections: u32::try_from(row.rejections).unwrap_or(0),
-            stuck: u32::try_from(row.stuck).unwrap_or(0),
-            rejected_by: row.rejected_by.into_iter().map(ReviewId).collect(),
-        }
-    }
-}
-
-impl From<AgentRow> for BreakerAgent {
-    fn from(row: AgentRow) -> Self {
-        Self {
-            agent: row.agent,
-            announced: BreakerState::parse(&row.recommendation).unwrap_or_default(),
-            troubled_since: row.troubled_since.map(jiff_sqlx::Timestamp::to_jiff),
-            acknowledged_at: row.acknowledged_at.map(jiff_sqlx::Timestamp::to_jiff),
-            acknowledged_by: row.acknowledged_by,
-            note: row.note,
-            reset: row.reset_at.map(|at| BreakerReset { at: at.to_jiff(), by: row.reset_by, note: row.reset_note }),
-        }
-    }
+    .await
 }

@@ -6,13 +6,17 @@
 use jiff::civil::Date;
 use jiff_sqlx::ToSqlx;
 use serde::{Deserialize, Serialize};
-use sqlx::FromRow;
+use sqlx::{AssertSqlSafe, postgres::PgRow};
 
-use super::{StoreError, aggregates::BriefingStore};
+use super::{
+    StoreError,
+    aggregates::BriefingStore,
+    sql::{self, Record, column, record},
+};
 use umbra_domain::{Mode, Severity, SkipReason};
 
 /// Counts of reviews, findings and costs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromRow)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReviewCounts {
     /// Reviews with an assessment.
     pub reviews: i64,
@@ -44,6 +48,11 @@ pub struct ReviewCounts {
     pub nano_usd: i64,
     /// Tokens spent.
     pub tokens: i64,
+}
+
+record! {
+    ReviewCounts: reviews, approve, checked, inconclusive, suggest, flag, failed, open, with_findings, info, warning,
+    critical, unverified, nano_usd, tokens
 }
 
 impl std::ops::AddAssign for ReviewCounts {
@@ -79,6 +88,15 @@ pub struct ShadowCounts {
     pub counts: ReviewCounts,
 }
 
+/// `None` for a mode that only a later version of Umbra knows.
+impl Record for Option<ShadowCounts> {
+    fn read(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let Some(mode) = column(row, "mode")? else { return Ok(None) };
+        let (shadow, day) = (column(row, "shadow")?, column(row, "day")?);
+        Ok(Some(ShadowCounts { shadow, mode, day, counts: ReviewCounts::read(row)? }))
+    }
+}
+
 /// Counts of an agent's reviews, without passive shadows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentCounts {
@@ -87,6 +105,8 @@ pub struct AgentCounts {
     /// The counts.
     pub counts: ReviewCounts,
 }
+
+record!(AgentCounts, row: agent; counts: ReviewCounts::read(row)?);
 
 /// A fault that was found more than once in an agent's work, without passive shadows and false positives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -110,6 +130,8 @@ pub struct RecurringFault {
     pub before: i64,
 }
 
+record!(RecurringFault: agent, fingerprint, rule, category, severity, description, times, before);
+
 /// An agent whose breaker is not closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = TroubledAgent)]
@@ -124,8 +146,10 @@ pub struct TroubledAgent {
     pub acknowledged: bool,
 }
 
+record!(TroubledAgent: agent, recommendation, since, acknowledged);
+
 /// Findings by people's judgement.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, FromRow, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = FeedbackCounts)]
 pub struct FeedbackCounts {
     /// Not judged yet.
@@ -138,33 +162,7 @@ pub struct FeedbackCounts {
     pub resolved: i64,
 }
 
-#[derive(FromRow)]
-struct ShadowRow {
-    shadow: String,
-    mode: i16,
-    day: jiff_sqlx::Date,
-    #[sqlx(flatten)]
-    counts: ReviewCounts,
-}
-
-#[derive(FromRow)]
-struct AgentRow {
-    agent: String,
-    #[sqlx(flatten)]
-    counts: ReviewCounts,
-}
-
-#[derive(FromRow)]
-struct RecurringRow {
-    agent: String,
-    fingerprint: String,
-    rule: String,
-    category: String,
-    severity: i16,
-    description: String,
-    times: i64,
-    before: i64,
-}
+record!(FeedbackCounts: open, confirmed, false_positive, resolved);
 
 /// Counts over reviews `r`, their results `d` and findings `f`.
 const COUNTS: &str = "
@@ -233,18 +231,14 @@ impl BriefingStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn troubled_agents(self, most: i64) -> Result<Vec<TroubledAgent>, StoreError> {
-        let rows: Vec<(String, String, Option<jiff_sqlx::Timestamp>, bool)> = sqlx::query_as(
+        sql::all(
+            &self.0.read,
             "/* briefings.breakers */
-             SELECT agent, recommendation, troubled_since, acknowledged_at IS NOT NULL FROM breaker_agent
-             WHERE recommendation <> 'closed' ORDER BY troubled_since, agent LIMIT $1",
+             SELECT agent, recommendation, troubled_since AS since, acknowledged_at IS NOT NULL AS acknowledged
+             FROM breaker_agent WHERE recommendation <> 'closed' ORDER BY troubled_since, agent LIMIT $1",
+            (most,),
         )
-        .bind(most)
-        .fetch_all(&self.0.read)
-        .await?;
-        let row = |(agent, recommendation, since, acknowledged): (_, _, Option<jiff_sqlx::Timestamp>, _)| {
-            TroubledAgent { agent, recommendation, since: since.map(jiff_sqlx::Timestamp::to_jiff), acknowledged }
-        };
-        Ok(rows.into_iter().map(row).collect())
+        .await
     }
 
     /// Returns counts of reviews, findings and costs of the days `first` to `last`, by shadow, mode and day.
@@ -265,14 +259,8 @@ impl BriefingStore<'_> {
              FROM r FULL JOIN c USING (shadow, mode, day) FULL JOIN l USING (shadow, mode, day)
              ORDER BY shadow, day, mode"
         );
-        let rows: Vec<ShadowRow> = of_days(&sql, first, last).fetch_all(&self.0.read).await?;
-        Ok(rows
-            .into_iter()
-            .filter_map(|row| {
-                let mode = Mode::ALL.into_iter().find(|mode| mode.priority() == row.mode)?;
-                Some(ShadowCounts { shadow: row.shadow, mode, day: row.day.to_jiff(), counts: row.counts })
-            })
-            .collect())
+        let counts: Vec<Option<ShadowCounts>> = sql::all(&self.0.read, AssertSqlSafe(sql), days(first, last)).await?;
+        Ok(counts.into_iter().flatten().collect())
     }
 
     /// Returns counts by agent, without passive shadows: at most `most` agents, those with the gravest and most
@@ -298,7 +286,8 @@ impl BriefingStore<'_> {
                      FROM provider_call WHERE review_id = r.id) c WHERE r.day"
             ),
         );
-        let rows: Vec<AgentRow> = of_days(&sql, first, last).bind(most).fetch_all(&self.0.read).await?;
+        let (first, last, info, warning, critical) = days(first, last);
+        let rows = sql::all(&self.0.read, AssertSqlSafe(sql), (first, last, info, warning, critical, most)).await?;
         let all = format!(
             "/* briefings.all_agents */
              SELECT count(*) FROM (
@@ -306,13 +295,7 @@ impl BriefingStore<'_> {
                  WHERE r.day BETWEEN $1 AND $2 AND r.state <> 'released' AND r.mode <> $3
                  UNION SELECT agent FROM {LOOKS} l WHERE mode <> $3) a"
         );
-        let all: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(all))
-            .bind(first.to_sqlx())
-            .bind(last.to_sqlx())
-            .bind(passive)
-            .fetch_one(&self.0.read)
-            .await?;
-        Ok((rows.into_iter().map(|row| AgentCounts { agent: row.agent, counts: row.counts }).collect(), all))
+        Ok((rows, sql::one(&self.0.read, AssertSqlSafe(all), (first, last, passive)).await?))
     }
 
     /// Returns faults of these days that were found more than once, within these days or before them: the gravest and
@@ -341,26 +324,8 @@ impl BriefingStore<'_> {
              FROM again a JOIN finding n ON n.seq = a.last
              ORDER BY a.severity DESC, a.times DESC, a.before DESC, a.agent, a.fingerprint LIMIT $4"
         );
-        let rows: Vec<RecurringRow> = sqlx::query_as(sqlx::AssertSqlSafe(sql))
-            .bind(first.to_sqlx())
-            .bind(last.to_sqlx())
-            .bind(Mode::Passive.priority())
-            .bind(most)
-            .fetch_all(&self.0.read)
-            .await?;
-        Ok(rows
-            .into_iter()
-            .map(|row| RecurringFault {
-                agent: row.agent,
-                fingerprint: row.fingerprint,
-                rule: row.rule,
-                category: row.category,
-                severity: Severity::from_code(row.severity).unwrap_or(Severity::Critical),
-                description: row.description,
-                times: row.times,
-                before: row.before,
-            })
-            .collect())
+        sql::all(&self.0.read, AssertSqlSafe(sql), (first.to_sqlx(), last.to_sqlx(), Mode::Passive.priority(), most))
+            .await
     }
 
     /// Counts the findings of these days by people's judgement, without passive shadows.
@@ -377,12 +342,7 @@ impl BriefingStore<'_> {
                     count(*) FILTER (WHERE f.status = 'resolved') AS resolved
              FROM {found} f WHERE f.mode <> $3"
         );
-        Ok(sqlx::query_as(sqlx::AssertSqlSafe(sql))
-            .bind(first.to_sqlx())
-            .bind(last.to_sqlx())
-            .bind(Mode::Passive.priority())
-            .fetch_one(&self.0.read)
-            .await?)
+        sql::one(&self.0.read, AssertSqlSafe(sql), (first.to_sqlx(), last.to_sqlx(), Mode::Passive.priority())).await
     }
 
     /// Returns the skips of these days by shadow and reason.
@@ -390,29 +350,19 @@ impl BriefingStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn skip_counts(self, first: Date, last: Date) -> Result<Vec<(String, SkipReason, i64)>, StoreError> {
-        let rows: Vec<(String, i16, i64)> = sqlx::query_as(
+        let rows: Vec<(String, Option<SkipReason>, i64)> = sql::all(
+            &self.0.read,
             "/* briefings.skips */ SELECT shadow, reason, sum(n)::bigint FROM skip_count WHERE day BETWEEN $1 AND $2
              GROUP BY shadow, reason ORDER BY shadow, reason",
+            (first.to_sqlx(), last.to_sqlx()),
         )
-        .bind(first.to_sqlx())
-        .bind(last.to_sqlx())
-        .fetch_all(&self.0.read)
         .await?;
-        Ok(rows.into_iter().filter_map(|(shadow, code, n)| Some((shadow, SkipReason::from_code(code)?, n))).collect())
+        Ok(rows.into_iter().filter_map(|(shadow, reason, n)| Some((shadow, reason?, n))).collect())
     }
 }
 
-type RowsOf<'q, R> = sqlx::query::QueryAs<'q, sqlx::Postgres, R, sqlx::postgres::PgArguments>;
-
-/// Binds the parameters of `REVIEWS` to a query: the days and the severity codes.
-fn of_days<'q, R>(sql: &str, first: Date, last: Date) -> RowsOf<'q, R>
-where
-    R: for<'r> FromRow<'r, sqlx::postgres::PgRow>,
-{
-    sqlx::query_as(sqlx::AssertSqlSafe(sql.to_owned()))
-        .bind(first.to_sqlx())
-        .bind(last.to_sqlx())
-        .bind(Severity::Info.code())
-        .bind(Severity::Warning.code())
-        .bind(Severity::Critical.code())
+/// Returns the parameters of `REVIEWS`: the days and the severity codes.
+fn days(first: Date, last: Date) -> (jiff_sqlx::Date, jiff_sqlx::Date, i16, i16, i16) {
+    let [info, warning, critical] = Severity::ALL.map(Severity::code);
+    (first.to_sqlx(), last.to_sqlx(), info, warning, critical)
 }

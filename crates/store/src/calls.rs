@@ -1,7 +1,10 @@
 //! Holds and settlements of model calls. A hold is a `provider_call` row, committed before bytes leave and settled
 //! after the answer.
 
-use super::{StoreError, aggregates::ReviewStore, jobs::Lease, transaction::begin};
+use jiff::civil::Date;
+use jiff_sqlx::ToSqlx;
+
+use super::{StoreError, aggregates::ReviewStore, jobs::Lease, sql, transaction::begin};
 use umbra_domain::{NanoUsd, ReviewId};
 
 /// Most calls that one review may make, over all its attempts.
@@ -55,33 +58,31 @@ impl ReviewStore<'_> {
         let mut tx = begin(&self.0.work).await?;
         // Meters are locked before reviews, as everywhere. With the review locked, a sweep that takes it over cannot
         // miss this call.
-        let (held_usd, spent_usd, held_tokens, spent_tokens, day): (i64, i64, i64, i64, jiff_sqlx::Date) =
-            sqlx::query_as(
-                "/* calls.meter */
+        let (held_usd, spent_usd, held_tokens, spent_tokens, day): (i64, i64, i64, i64, Date) = sql::one(
+            &mut *tx,
+            "/* calls.meter */
                  INSERT INTO meter (shadow, agent, trigger, day) SELECT $1, '', '', (clock() AT TIME ZONE $2)::date
                  ON CONFLICT (shadow, agent, trigger, day) DO UPDATE SET used = meter.used
                  RETURNING held_usd, spent_usd, held_tokens, spent_tokens, day",
-            )
-            .bind(hold.shadow)
-            .bind(hold.zone)
-            .fetch_one(&mut *tx)
-            .await?;
-        let leased = sqlx::query(
-            "/* calls.lease */ SELECT FROM review WHERE id = $1 AND worker = $2 AND attempt = $3 AND state = 'running'
-             FOR UPDATE",
+            (hold.shadow, hold.zone),
         )
-        .bind(hold.review.0)
-        .bind(hold.lease.worker.0)
-        .bind(hold.lease.attempt)
-        .fetch_optional(&mut *tx)
+        .await?;
+        let leased: Option<bool> = sql::optional(
+            &mut *tx,
+            "/* calls.lease */ SELECT true FROM review
+             WHERE id = $1 AND worker = $2 AND attempt = $3 AND state = 'running' FOR UPDATE",
+            (hold.review.0, hold.lease.worker.0, hold.lease.attempt),
+        )
         .await?;
         if leased.is_none() {
             return Ok(HoldOutcome::Fenced);
         }
-        let made: i64 = sqlx::query_scalar("/* calls.made */ SELECT count(*) FROM provider_call WHERE review_id = $1")
-            .bind(hold.review.0)
-            .fetch_one(&mut *tx)
-            .await?;
+        let made: i64 = sql::one(
+            &mut *tx,
+            "/* calls.made */ SELECT count(*) FROM provider_call WHERE review_id = $1",
+            (hold.review.0,),
+        )
+        .await?;
         if made >= MAX_CALLS {
             return Ok(HoldOutcome::NoCallsLeft);
         }
@@ -98,7 +99,8 @@ impl ReviewStore<'_> {
         {
             return Ok(HoldOutcome::Wait);
         }
-        sqlx::query(
+        sql::execute(
+            &mut *tx,
             "/* calls.hold */
              WITH m AS (
                  UPDATE meter SET held_usd = held_usd + $4, held_tokens = held_tokens + $5
@@ -106,15 +108,8 @@ impl ReviewStore<'_> {
                  RETURNING day)
              INSERT INTO provider_call (review_id, n, shadow, day, model, hold_usd, hold_tokens)
              SELECT $3, $6, $1, day, $7, $4, $5 FROM m",
+            (hold.shadow, day.to_sqlx(), hold.review.0, usd, tokens, n, hold.model),
         )
-        .bind(hold.shadow)
-        .bind(day)
-        .bind(hold.review.0)
-        .bind(usd)
-        .bind(tokens)
-        .bind(n)
-        .bind(hold.model)
-        .execute(&mut *tx)
         .await?;
         tx.commit().await?;
         Ok(HoldOutcome::Granted(n))
@@ -127,7 +122,8 @@ impl ReviewStore<'_> {
     /// # Errors
     /// The database does not answer: the hold stays until it is settled or the worker declared dead.
     pub async fn settle(self, review: ReviewId, n: i16, actual: Option<(NanoUsd, u64)>) -> Result<bool, StoreError> {
-        let done = sqlx::query(
+        sql::changed(
+            &self.0.work,
             "/* calls.settle */
              WITH c AS (
                  UPDATE provider_call SET state = CASE WHEN $3::bigint IS NULL THEN 'unknown' ELSE 'settled' END,
@@ -138,14 +134,9 @@ impl ReviewStore<'_> {
              UPDATE meter m SET held_usd = m.held_usd - c.hold_usd, spent_usd = m.spent_usd + c.actual_usd,
                  held_tokens = m.held_tokens - c.hold_tokens, spent_tokens = m.spent_tokens + c.actual_tokens
              FROM c WHERE (m.shadow, m.agent, m.trigger, m.day) = (c.shadow, '', '', c.day)",
+            (review.0, n, actual.map(|(usd, _)| usd.0), actual.map(|(_, tokens)| to_i64(tokens))),
         )
-        .bind(review.0)
-        .bind(n)
-        .bind(actual.map(|(usd, _)| usd.0))
-        .bind(actual.map(|(_, tokens)| to_i64(tokens)))
-        .execute(&self.0.work)
-        .await?;
-        Ok(done.rows_affected() > 0)
+        .await
     }
 }
 

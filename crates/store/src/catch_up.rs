@@ -1,14 +1,14 @@
 //! Stored events that no shadow has reviewed: finds them, newest first, and reserves reviews of them.
 
 use jiff::Timestamp;
-use sqlx::QueryBuilder;
-use uuid::Uuid;
+use sqlx::{AssertSqlSafe, QueryBuilder};
 
 use super::{
     StoreError,
     aggregates::EventStore,
     intake::Flush,
     paging::{Seek, equals},
+    sql::{self, record, uuids},
 };
 use umbra_domain::{EventId, SkipReason, clock::first_id_at};
 
@@ -22,6 +22,8 @@ pub struct Unreviewed {
     /// The stored event, as JSON.
     pub payload: Vec<u8>,
 }
+
+record!(Unreviewed: seq, id, payload);
 
 /// Subquery for reviews of event `e` that are queued, running or done. A review that was given up does not count.
 const REVIEWED: &str = "SELECT FROM review_event x JOIN review r ON r.id = x.review_id
@@ -45,8 +47,7 @@ impl EventStore<'_> {
         query.push_bind(SkipReason::LoopGuard.code()).push(" = ANY(outcomes)");
         equals(&mut query, "agent", agent);
         Seek { from: before, descending: true, limit: limit.saturating_sub(1) }.push(&mut query, "seq");
-        let rows: Vec<(i64, Uuid, Vec<u8>)> = query.build_query_as().fetch_all(&self.0.read).await?;
-        Ok(rows.into_iter().map(|(seq, id, payload)| Unreviewed { seq, id: EventId(id), payload }).collect())
+        sql::built(&self.0.read, &mut query).await
     }
 }
 
@@ -57,11 +58,9 @@ impl Flush {
     /// # Errors
     /// Contention or a lost connection; nothing is stored.
     pub async fn reviewed_among(&mut self, events: &[EventId]) -> Result<Vec<EventId>, StoreError> {
-        let ids: Vec<Uuid> = events.iter().map(|id| id.0).collect();
-        let query = sqlx::AssertSqlSafe(format!(
+        let query = AssertSqlSafe(format!(
             "/* catch_up.reviewed */ SELECT e.id FROM unnest($1::uuid[]) e(id) WHERE EXISTS ({REVIEWED})"
         ));
-        let found: Vec<Uuid> = sqlx::query_scalar(query).bind(ids).fetch_all(&mut *self.0).await?;
-        Ok(found.into_iter().map(EventId).collect())
+        sql::all(&mut *self.0, query, (uuids(events),)).await
     }
 }

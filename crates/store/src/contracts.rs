@@ -6,18 +6,20 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
-use sqlx::{Row, postgres::PgRow};
+use sqlx::AssertSqlSafe;
 
 use super::{
     StoreError,
     aggregates::ContractStore,
     decisions::NewAudit,
+    follow::{hold, move_on},
+    sql::{self, column, record},
     transaction::{Tx, begin, begin_with},
     webhooks,
 };
 use umbra_domain::{
     Effect,
-    contract::{ContractState, StaleReason, StaleSince},
+    contract::{ContractState, StaleSince},
 };
 
 /// Begins a transaction whose commit is not synchronous. After a crash its rows are read again.
@@ -42,6 +44,8 @@ pub struct LiveResult {
     pub outcome: String,
 }
 
+record!(LiveResult: seq, at, tool, contract, decision, outcome);
+
 /// A call that ran although its decision forbade it.
 #[derive(Debug, Clone)]
 pub struct UnexpectedCall {
@@ -54,6 +58,8 @@ pub struct UnexpectedCall {
     /// The tool.
     pub tool: String,
 }
+
+record!(UnexpectedCall: seq, at, agent, tool);
 
 /// A page of audit rows that this process reads. Dropping it leaves the rows to be read again.
 pub struct ContractPage {
@@ -74,27 +80,12 @@ const STATES: &str =
     "SELECT tool, version, since, results, misfits, last_at, fit_at, misfit, recent, stale_since, stale_why,
     confirmed_at FROM contract_state";
 
-fn time(row: &PgRow, column: &str) -> Result<Option<Timestamp>, StoreError> {
-    Ok(row.try_get::<Option<jiff_sqlx::Timestamp>, _>(column)?.map(jiff_sqlx::Timestamp::to_jiff))
-}
-
-fn state(row: &PgRow) -> Result<ContractState, StoreError> {
-    let why: Option<String> = row.try_get("stale_why")?;
-    let why = why.as_deref().and_then(StaleReason::parse);
-    let version: i64 = row.try_get("version")?;
-    Ok(ContractState {
-        tool: row.try_get("tool")?,
-        version: u32::try_from(version).unwrap_or(u32::MAX),
-        since: row.try_get::<jiff_sqlx::Timestamp, _>("since")?.to_jiff(),
-        results: row.try_get("results")?,
-        misfits: row.try_get("misfits")?,
-        last_at: time(row, "last_at")?,
-        fit_at: time(row, "fit_at")?,
-        misfit: row.try_get("misfit")?,
-        recent: row.try_get("recent")?,
-        stale: time(row, "stale_since")?.zip(why).map(|(since, why)| StaleSince { since, reason: why }),
-        confirmed_at: time(row, "confirmed_at")?,
-    })
+record! {
+    ContractState, row: tool, since, results, misfits, last_at, fit_at, misfit, recent, confirmed_at;
+    version: u32::try_from(column::<i64>(row, "version")?).unwrap_or(u32::MAX),
+    stale: column::<Option<_>>(row, "stale_since")?
+        .zip(column::<Option<_>>(row, "stale_why")?)
+        .map(|(since, reason)| StaleSince { since, reason }),
 }
 
 impl ContractStore<'_> {
@@ -104,7 +95,7 @@ impl ContractStore<'_> {
     /// The database does not answer.
     pub async fn states(self) -> Result<Vec<ContractState>, StoreError> {
         let query = format!("/* contracts.states */ {STATES} ORDER BY since DESC, tool, version LIMIT {MOST_STATES}");
-        sqlx::query(sqlx::AssertSqlSafe(query)).fetch_all(&self.0.read).await?.iter().map(state).collect()
+        sql::all(&self.0.read, AssertSqlSafe(query), ()).await
     }
 
     /// Records versions of contracts that are in force, each as tool and version. Known ones stay unchanged.
@@ -114,16 +105,14 @@ impl ContractStore<'_> {
     pub async fn record_editions(self, editions: &[(String, u32)]) -> Result<(), StoreError> {
         let (tools, versions): (Vec<&str>, Vec<i64>) =
             editions.iter().map(|(tool, version)| (tool.as_str(), i64::from(*version))).unzip();
-        sqlx::query(
+        sql::execute(
+            &self.0.work,
             "/* contracts.know */ INSERT INTO contract_state (tool, version)
              SELECT tool, version FROM unnest($1::text[], $2::bigint[]) e(tool, version) ORDER BY tool, version
              ON CONFLICT (tool, version) DO NOTHING",
+            (tools, versions),
         )
-        .bind(tools)
-        .bind(versions)
-        .execute(&self.0.work)
-        .await?;
-        Ok(())
+        .await
     }
 
     /// Confirms a version of a contract by hand, which ends its stale state and resets its counts. `said` is the audit
@@ -133,15 +122,14 @@ impl ContractStore<'_> {
     /// The database does not answer: it may be confirmed all the same.
     pub async fn confirm(self, tool: &str, version: u32, said: &NewAudit) -> Result<bool, StoreError> {
         let mut tx = begin(&self.0.control).await?;
-        let changed = sqlx::query(
+        let is_known = sql::changed(
+            &mut *tx,
             "/* contracts.confirm */ UPDATE contract_state SET confirmed_at = clock(), misfits = 0, misfit = NULL,
                  recent = '{}', stale_since = NULL, stale_why = NULL WHERE tool = $1 AND version = $2",
+            (tool, i64::from(version)),
         )
-        .bind(tool)
-        .bind(i64::from(version))
-        .execute(&mut *tx)
         .await?;
-        if changed.rows_affected() == 0 {
+        if !is_known {
             return Ok(false);
         }
         self.0.audit().append_row(&mut tx, said).await?;
@@ -155,9 +143,7 @@ impl ContractStore<'_> {
     /// The database does not answer.
     pub async fn live_results(self, seqs: &[i64]) -> Result<Vec<LiveResult>, StoreError> {
         let query = format!("/* contracts.results */ {RESULTS} AND o.seq = ANY($1) ORDER BY o.seq");
-        let rows: Vec<ResultRow> =
-            sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(seqs).fetch_all(&self.0.read).await?;
-        Ok(rows.into_iter().map(live_result).collect())
+        sql::all(&self.0.read, AssertSqlSafe(query), (seqs,)).await
     }
 
     /// Returns the last results of a tool's calls that ran, by this agent or by any, at most `most`, oldest first.
@@ -173,13 +159,9 @@ impl ContractStore<'_> {
         let query = format!(
             "/* contracts.recorded */ {RESULTS} AND ($1::text IS NULL OR o.agent = $1) AND o.tool = $2 ORDER BY o.seq DESC LIMIT $3"
         );
-        let rows: Vec<ResultRow> = sqlx::query_as(sqlx::AssertSqlSafe(query))
-            .bind(agent)
-            .bind(tool)
-            .bind(most)
-            .fetch_all(&self.0.read)
-            .await?;
-        Ok(rows.into_iter().rev().map(live_result).collect())
+        let mut calls: Vec<_> = sql::all(&self.0.read, AssertSqlSafe(query), (agent, tool, most)).await?;
+        calls.reverse();
+        Ok(calls)
     }
 
     /// Begins to read the next rows of the audit, at most `most`; returns `None` while another process reads them.
@@ -187,25 +169,14 @@ impl ContractStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn begin_learning(self, most: i64) -> Result<Option<ContractPage>, StoreError> {
-        let mut tx = begin_with(&self.0.work, LAZY).await?;
-        let from: Option<i64> = sqlx::query_scalar(
-            "/* contracts.hold */ SELECT seq FROM follower WHERE name = 'contracts' FOR UPDATE SKIP LOCKED",
-        )
-        .fetch_optional(&mut *tx)
-        .await?;
-        let Some(from) = from else {
-            tx.rollback().await?;
-            return Ok(None);
-        };
-        let (last, now): (i64, jiff_sqlx::Timestamp) =
-            sqlx::query_as("/* contracts.last */ SELECT last, clock() FROM feed WHERE name = 'audit'")
-                .fetch_one(&mut *tx)
-                .await?;
+        let tx = begin_with(&self.0.work, LAZY).await?;
+        let Some((mut tx, from)) = hold(tx, "contracts").await? else { return Ok(None) };
+        let (last, now): (i64, Timestamp) =
+            sql::one(&mut *tx, "/* contracts.last */ SELECT last, clock() FROM feed WHERE name = 'audit'", ()).await?;
         // The numbers have no gap.
         let until = last.min(from.saturating_add(most));
         let (seen, results, unexpected) = Default::default();
-        let mut learning =
-            ContractPage { tx, until, seen, now: now.to_jiff(), results, unexpected, more: until < last };
+        let mut learning = ContractPage { tx, until, seen, now, results, unexpected, more: until < last };
         if from < until {
             learning.read(from, until).await?;
         }
@@ -214,52 +185,35 @@ impl ContractStore<'_> {
 }
 
 /// Query for results of calls that ran. Payloads of more than 72 KiB are left out, to bound the memory for a page.
-const RESULTS: &str = "SELECT o.seq, o.at, o.tool, d.body, dp.body, op.body FROM audit o
+const RESULTS: &str = "SELECT o.seq, o.at, o.tool, d.body::json ->> 'contract' AS contract, dp.body AS decision,
+    op.body AS outcome FROM audit o
     JOIN call c ON (c.agent, c.call_id) = (o.agent, o.call_id) AND c.outcome_seq = o.seq AND c.decision = 'execute'
     JOIN audit d ON d.seq = c.seq JOIN audit_payload dp ON dp.seq = d.seq JOIN audit_payload op ON op.seq = o.seq
     WHERE o.kind = 'outcome' AND o.tool IS NOT NULL AND octet_length(dp.body) <= 73728 AND octet_length(op.body) <= 73728";
 
-type ResultRow = (i64, jiff_sqlx::Timestamp, String, String, String, String);
-
-fn live_result((seq, at, tool, body, decision, outcome): ResultRow) -> LiveResult {
-    let body: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
-    let contract = body["contract"].as_str().map(ToOwned::to_owned);
-    LiveResult { seq, at: at.to_jiff(), tool, contract, decision, outcome }
-}
-
 impl ContractPage {
     async fn read(&mut self, from: i64, until: i64) -> Result<(), StoreError> {
-        let decided: Vec<(String, Option<String>, jiff_sqlx::Timestamp)> = sqlx::query_as(
+        let decided: Vec<(String, Option<Effect>, Timestamp)> = sql::all(
+            &mut *self.tx,
             "/* contracts.decided */ SELECT tool, body::json ->> 'effect', at FROM audit
              WHERE seq > $1 AND seq <= $2 AND kind IN ('decision', 'merged') AND tool IS NOT NULL ORDER BY seq",
+            (from, until),
         )
-        .bind(from)
-        .bind(until)
-        .fetch_all(&mut *self.tx)
         .await?;
         for (tool, effect, at) in decided {
-            let effect = effect.and_then(|word| Effect::parse(&word)).unwrap_or(Effect::Destructive);
-            let at = at.to_jiff();
+            let effect = effect.unwrap_or(Effect::Destructive);
             let seen = self.seen.entry(tool).or_insert((effect, 0, at, at));
             *seen = (effect, seen.1 + 1, seen.2, at);
         }
         let query = format!("/* contracts.outcomes */ {RESULTS} AND o.seq > $1 AND o.seq <= $2 ORDER BY o.seq");
-        let rows: Vec<ResultRow> =
-            sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(from).bind(until).fetch_all(&mut *self.tx).await?;
-        self.results = rows.into_iter().map(live_result).collect();
-        let rows: Vec<(i64, jiff_sqlx::Timestamp, String, String)> = sqlx::query_as(
+        self.results = sql::all(&mut *self.tx, AssertSqlSafe(query), (from, until)).await?;
+        self.unexpected = sql::all(
+            &mut *self.tx,
             "/* contracts.unexpected */ SELECT seq, at, agent, tool FROM audit WHERE seq > $1 AND seq <= $2
              AND kind = 'outcome' AND tool IS NOT NULL AND body::json ->> 'expected' = 'false' ORDER BY seq",
+            (from, until),
         )
-        .bind(from)
-        .bind(until)
-        .fetch_all(&mut *self.tx)
         .await?;
-        let call = |(seq, at, agent, tool): (i64, jiff_sqlx::Timestamp, String, String)| {
-            let at = at.to_jiff();
-            UnexpectedCall { seq, at, agent, tool }
-        };
-        self.unexpected = rows.into_iter().map(call).collect();
         Ok(())
     }
 
@@ -268,20 +222,16 @@ impl ContractPage {
     /// # Errors
     /// The database does not answer.
     pub async fn note_unexpected(&mut self, call: &UnexpectedCall) -> Result<Option<Timestamp>, StoreError> {
-        let before: Option<jiff_sqlx::Timestamp> = sqlx::query_scalar(
+        sql::one(
+            &mut *self.tx,
             "/* contracts.note */ INSERT INTO unexpected_call (agent, tool, calls, first_at, last_at, last_seq)
              VALUES ($1, $2, 1, $3, $3, $4)
              ON CONFLICT (agent, tool) DO UPDATE SET calls = unexpected_call.calls + 1, last_at = excluded.last_at,
                  last_seq = excluded.last_seq
              RETURNING (SELECT last_at FROM unexpected_call o WHERE o.agent = $1 AND o.tool = $2)",
+            (&call.agent, &call.tool, call.at.to_sqlx(), call.seq),
         )
-        .bind(&call.agent)
-        .bind(&call.tool)
-        .bind(call.at.to_sqlx())
-        .bind(call.seq)
-        .fetch_one(&mut *self.tx)
-        .await?;
-        Ok(before.map(jiff_sqlx::Timestamp::to_jiff))
+        .await
     }
 
     /// Reads and locks the states of these contracts until this transaction ends.
@@ -295,8 +245,7 @@ impl ContractPage {
             "/* contracts.lock */ {STATES} WHERE (tool, version) IN (SELECT * FROM unnest($1::text[], $2::bigint[]))
              ORDER BY tool, version FOR UPDATE"
         );
-        let rows = sqlx::query(sqlx::AssertSqlSafe(query)).bind(tools).bind(versions);
-        rows.fetch_all(&mut *self.tx).await?.iter().map(state).collect()
+        sql::all(&mut *self.tx, AssertSqlSafe(query), (tools, versions)).await
     }
 
     /// Stores the state of a contract.
@@ -304,23 +253,24 @@ impl ContractPage {
     /// # Errors
     /// The database does not answer.
     pub async fn keep(&mut self, state: &ContractState) -> Result<(), StoreError> {
-        sqlx::query(
+        sql::execute(
+            &mut *self.tx,
             "/* contracts.keep */ UPDATE contract_state SET results = $3, misfits = $4, last_at = $5, fit_at = $6,
                  misfit = $7, recent = $8, stale_since = $9, stale_why = $10 WHERE tool = $1 AND version = $2",
+            (
+                &state.tool,
+                i64::from(state.version),
+                state.results,
+                state.misfits,
+                state.last_at.map(ToSqlx::to_sqlx),
+                state.fit_at.map(ToSqlx::to_sqlx),
+                &state.misfit,
+                &state.recent,
+                state.stale.map(|stale| stale.since.to_sqlx()),
+                state.stale.map(|stale| stale.reason.as_str()),
+            ),
         )
-        .bind(&state.tool)
-        .bind(i64::from(state.version))
-        .bind(state.results)
-        .bind(state.misfits)
-        .bind(state.last_at.map(ToSqlx::to_sqlx))
-        .bind(state.fit_at.map(ToSqlx::to_sqlx))
-        .bind(&state.misfit)
-        .bind(&state.recent)
-        .bind(state.stale.map(|stale| stale.since.to_sqlx()))
-        .bind(state.stale.map(|stale| stale.reason.as_str()))
-        .execute(&mut *self.tx)
-        .await?;
-        Ok(())
+        .await
     }
 
     /// Stores a message in this transaction.
@@ -345,24 +295,16 @@ impl ContractPage {
             columns.4.push(last.to_sqlx());
         }
         if !self.seen.is_empty() {
-            sqlx::query(
+            sql::execute(
+                &mut *self.tx,
                 "/* contracts.seen */ INSERT INTO tool_seen (tool, effect, calls, first_at, last_at)
                  SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::timestamptz[], $5::timestamptz[])
                  ON CONFLICT (tool) DO UPDATE SET effect = excluded.effect, calls = tool_seen.calls + excluded.calls,
                      last_at = excluded.last_at",
+                (columns.0, columns.1, columns.2, columns.3, columns.4),
             )
-            .bind(columns.0)
-            .bind(columns.1)
-            .bind(columns.2)
-            .bind(columns.3)
-            .bind(columns.4)
-            .execute(&mut *self.tx)
             .await?;
         }
-        sqlx::query("/* contracts.done */ UPDATE follower SET seq = $1 WHERE name = 'contracts' AND seq < $1")
-            .bind(self.until)
-            .execute(&mut *self.tx)
-            .await?;
-        Ok(self.tx.commit().await?)
+        move_on(self.tx, "contracts", self.until).await
     }
 }

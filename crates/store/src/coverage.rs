@@ -1,14 +1,16 @@
 //! Counts steps of tasks by coverage: reviewed by a model, by the built-in checks alone, or skipped for a reason.
 
+use sqlx::AssertSqlSafe;
 use std::collections::HashMap;
 
-use sqlx::FromRow;
-
-use super::{StoreError, aggregates::EventStore};
+use super::{
+    StoreError,
+    aggregates::EventStore,
+    sql::{self, record},
+};
 use umbra_domain::{Assessment, Mode, ReviewScope, SkipReason, StepCoverage};
 
 /// Number of steps of one agent in a task that have the same coverage.
-#[derive(FromRow)]
 #[expect(clippy::struct_excessive_bools, reason = "columns of a row")]
 struct CoverageRow {
     task_id: String,
@@ -18,8 +20,10 @@ struct CoverageRow {
     checked: bool,
     open: bool,
     skipped: Vec<i16>,
-    steps: i64,
+    steps: u64,
 }
+
+record!(CoverageRow: task_id, agent, watched, judged, checked, open, skipped, steps);
 
 /// Parameters: the tasks, the modes whose shadows count, INCONCLUSIVE, the scope of a task's review, and the skip
 /// reasons that leave an event to a look of the built-in checks.
@@ -86,20 +90,18 @@ impl EventStore<'_> {
         let modes: Vec<&str> = Mode::ALL.into_iter().filter(counts).map(Mode::as_str).collect();
         let looked_at: Vec<i16> =
             SkipReason::ALL.into_iter().filter(|reason| reason.leaves_checks()).map(SkipReason::code).collect();
-        let query = sqlx::AssertSqlSafe(format!("/* coverage.steps */ {STEPS}"));
-        let rows: Vec<CoverageRow> = sqlx::query_as(query)
-            .bind(tasks)
-            .bind(modes)
-            .bind(Assessment::Inconclusive.as_str())
-            .bind(ReviewScope::Trajectory.code())
-            .bind(looked_at)
-            .fetch_all(&self.0.read)
-            .await?;
+        let query = AssertSqlSafe(format!("/* coverage.steps */ {STEPS}"));
+        let rows: Vec<CoverageRow> = sql::all(
+            &self.0.read,
+            query,
+            (tasks, modes, Assessment::Inconclusive.as_str(), ReviewScope::Trajectory.code(), looked_at),
+        )
+        .await?;
         let mut covered: HashMap<_, Vec<_>> = HashMap::new();
         for CoverageRow { task_id, agent, watched, judged, checked, open, skipped, steps } in rows {
             let skipped = skipped.into_iter().filter_map(SkipReason::from_code).collect();
             let step = StepCoverage { watched, judged, checked, open, skipped };
-            covered.entry((task_id, agent)).or_default().push((step, u64::try_from(steps).unwrap_or_default()));
+            covered.entry((task_id, agent)).or_default().push((step, steps));
         }
         Ok(covered)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::{FromRow, QueryBuilder};
+use sqlx::{AssertSqlSafe, QueryBuilder};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -14,6 +14,7 @@ use super::{
     aggregates::WebhookStore,
     paging::{Page, Seek, Span, equals, push_span},
     pool::Connection,
+    sql::{self, Parameters, column, json, record},
     transaction::begin,
     webhooks::Addressee,
     workers::interval,
@@ -51,36 +52,13 @@ pub struct DeadLetter {
     pub payload: Value,
 }
 
-#[derive(FromRow)]
-struct DeadRow {
-    seq: i64,
-    id: Uuid,
-    message_id: Uuid,
-    endpoint: String,
-    kind: String,
-    body: String,
-    attempt: i32,
-    status: Option<i32>,
-    failure: Option<String>,
-    created_at: jiff_sqlx::Timestamp,
-    dead_at: Option<jiff_sqlx::Timestamp>,
-}
-
-impl From<DeadRow> for DeadLetter {
-    fn from(row: DeadRow) -> Self {
-        Self {
-            id: DeliveryId(row.id),
-            webhook_id: format!("msg_{}", row.message_id.simple()),
-            endpoint: row.endpoint,
-            kind: row.kind,
-            attempts: row.attempt,
-            last_status: row.status,
-            last_failure: row.failure,
-            created_at: row.created_at.to_jiff(),
-            dead_at: row.dead_at.map(jiff_sqlx::Timestamp::to_jiff),
-            payload: serde_json::from_str(&row.body).unwrap_or_default(),
-        }
-    }
+record! {
+    DeadLetter, row: id, endpoint, kind, created_at, dead_at;
+    webhook_id: format!("msg_{}", column::<Uuid>(row, "message_id")?.simple()),
+    attempts: column(row, "attempt")?,
+    last_status: column(row, "status")?,
+    last_failure: column(row, "failure")?,
+    payload: json(row, "body")?,
 }
 
 impl WebhookStore<'_> {
@@ -89,25 +67,23 @@ impl WebhookStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn endpoint_gone(self, to: &Addressee) -> Result<(), StoreError> {
-        sqlx::query(
+        sql::execute(
+            &self.0.work,
             "/* webhooks.gone */ INSERT INTO webhook_gone (endpoint, url_hash) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+            (&to.endpoint, &to.url_hash),
         )
-        .bind(&to.endpoint)
-        .bind(&to.url_hash)
-        .execute(&self.0.work)
         .await?;
         loop {
             let mut tx = begin(&self.0.work).await?;
-            sqlx::query(
+            sql::execute(
+                &mut *tx,
                 "/* webhooks.gone_failure */ UPDATE webhook_delivery SET status = 410, failure = 'answered 410 Gone'
                  WHERE id IN (SELECT id FROM webhook_delivery WHERE endpoint = $1 AND state = 'waiting'
                               ORDER BY due_at, id LIMIT $2)",
+                (&to.endpoint, BATCH),
             )
-            .bind(&to.endpoint)
-            .bind(BATCH)
-            .execute(&mut *tx)
             .await?;
-            let buried = bury(&mut tx, "endpoint = $1 AND status = 410", |query| query.bind(&to.endpoint)).await?;
+            let buried = bury(&mut tx, "endpoint = $1 AND status = 410", (&to.endpoint,)).await?;
             tx.commit().await?;
             if buried == 0 {
                 return Ok(());
@@ -123,14 +99,13 @@ impl WebhookStore<'_> {
     pub async fn sweep_deliveries(self, declared: &[String], keep: Duration) -> Result<(), StoreError> {
         let mut tx = begin(&self.0.work).await?;
         let strays = "created_at < clock() - interval '3 days' AND due_at < clock() AND endpoint <> ALL($1)";
-        bury(&mut tx, strays, |query| query.bind(declared)).await?;
-        sqlx::query(
+        bury(&mut tx, strays, (declared,)).await?;
+        sql::execute(
+            &mut *tx,
             "/* webhooks.forget */ DELETE FROM webhook_delivery WHERE id IN
              (SELECT id FROM webhook_delivery WHERE state = 'dead' AND dead_at < clock() - $1 LIMIT $2)",
+            (interval(keep), BATCH),
         )
-        .bind(interval(keep))
-        .bind(BATCH)
-        .execute(&mut *tx)
         .await?;
         Ok(tx.commit().await?)
     }
@@ -151,9 +126,7 @@ impl WebhookStore<'_> {
         );
         equals(&mut query, "endpoint", endpoint);
         push_span(&mut query, "dead_at", span);
-        seek.push(&mut query, "seq");
-        let rows: Vec<DeadRow> = query.build_query_as().fetch_all(&self.0.read).await?;
-        Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
+        seek.fetch(&mut query, "seq", &self.0.read).await
     }
 
     /// Returns the endpoint of a dead letter, if the letter exists.
@@ -161,8 +134,8 @@ impl WebhookStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn dead_letter_endpoint(self, id: DeliveryId) -> Result<Option<String>, StoreError> {
-        let endpoint = sqlx::query_scalar("SELECT endpoint FROM webhook_delivery WHERE id = $1 AND state = 'dead'");
-        Ok(endpoint.bind(id.0).fetch_optional(&self.0.read).await?)
+        sql::optional(&self.0.read, "SELECT endpoint FROM webhook_delivery WHERE id = $1 AND state = 'dead'", (id.0,))
+            .await
     }
 
     /// Queues a dead letter again from the first attempt, under its old `webhook-id`. An endpoint that was gone is
@@ -172,31 +145,29 @@ impl WebhookStore<'_> {
     /// The database does not answer.
     pub async fn resend(self, id: DeliveryId) -> Result<bool, StoreError> {
         let mut tx = begin(&self.0.work).await?;
-        let endpoint: Option<String> = sqlx::query_scalar(
+        let endpoint: Option<String> = sql::optional(
+            &mut *tx,
             "/* webhooks.resend */
              UPDATE webhook_delivery SET state = 'waiting', attempt = 0, due_at = clock(), first_at = NULL,
                  status = NULL, failure = NULL, dead_at = NULL, seq = NULL
              WHERE id = $1 AND state = 'dead' RETURNING endpoint",
+            (id.0,),
         )
-        .bind(id.0)
-        .fetch_optional(&mut *tx)
         .await?;
         if let Some(endpoint) = &endpoint {
-            sqlx::query("DELETE FROM webhook_gone WHERE endpoint = $1").bind(endpoint).execute(&mut *tx).await?;
+            sql::execute(&mut *tx, "DELETE FROM webhook_gone WHERE endpoint = $1", (endpoint,)).await?;
         }
         tx.commit().await?;
         Ok(endpoint.is_some())
     }
 }
 
-pub(super) type Statement<'q> = sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments>;
-
 /// Gives up waiting deliveries that match a condition, at most one batch; returns how many. Their feed numbers are
 /// drawn in the statement that makes them visible.
-pub(super) async fn bury<'q>(
+pub(super) async fn bury(
     tx: &mut Connection,
     condition: &str,
-    bind: impl FnOnce(Statement<'q>) -> Statement<'q>,
+    parameters: impl Parameters<'_>,
 ) -> Result<u64, StoreError> {
     let sql = format!(
         "/* webhooks.bury */
@@ -211,5 +182,5 @@ pub(super) async fn bury<'q>(
              failure = coalesce(d.failure, 'no endpoint of this name is declared')
          FROM dying, f WHERE d.id = dying.id"
     );
-    Ok(bind(sqlx::query(sqlx::AssertSqlSafe(sql))).execute(tx).await?.rows_affected())
+    sql::count(tx, AssertSqlSafe(sql), parameters).await
 }

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use sqlx::{Postgres, postgres::PgArguments, query::QueryAs};
+use sqlx::PgExecutor;
 
 use uuid::Uuid;
 
@@ -18,6 +18,7 @@ use super::{
     aggregates::DecisionStore,
     execution::UnverifiedOverride,
     signed::RowSigner,
+    sql,
     transaction::{Tx, begin, begin_on},
 };
 use umbra_domain::{
@@ -222,7 +223,7 @@ impl DecisionStore<'_> {
         runs: Vec<Named>,
     ) -> Result<(Vec<RunRow>, HashSet<Named>), StoreError> {
         let wanted = DecisionKeys { runs, ..DecisionKeys::default() };
-        let row: ReadRow = read(&wanted, names).fetch_one(&self.0.read).await?;
+        let row = read(&self.0.read, &wanted, names).await?;
         Ok((parse("boundary_run", &row.3)?, parse("audit", &row.6)?))
     }
 
@@ -232,7 +233,7 @@ impl DecisionStore<'_> {
     /// The database does not answer.
     pub async fn overrides(self) -> Result<Vec<UnverifiedOverride>, StoreError> {
         let wanted = DecisionKeys::default();
-        let row: ReadRow = read(&wanted, Vec::new()).fetch_one(&self.0.read).await?;
+        let row = read(&self.0.read, &wanted, Vec::new()).await?;
         let mut overrides: Vec<UnverifiedOverride> = parse("execution_override", &row.1)?;
         overrides.sort_by_key(|one| (one.said.scope, one.said.set_at, one.said.id.0));
         Ok(overrides)
@@ -244,7 +245,8 @@ impl DecisionStore<'_> {
     /// The database does not answer.
     pub async fn agents_seen(self) -> Result<Vec<String>, StoreError> {
         // A recursive query steps from name to name along the index, instead of reading all rows.
-        let agents = sqlx::query_scalar(
+        sql::all(
+            &self.0.read,
             "/* decisions.agents */
              WITH RECURSIVE called AS (
                  (SELECT agent FROM audit WHERE agent IS NOT NULL ORDER BY agent LIMIT 1)
@@ -259,8 +261,9 @@ impl DecisionStore<'_> {
              )
              SELECT agent FROM (SELECT agent FROM called LIMIT 2000) c WHERE agent IS NOT NULL
              UNION SELECT agent FROM (SELECT agent FROM watched LIMIT 2000) w WHERE agent IS NOT NULL ORDER BY 1",
-        );
-        Ok(agents.fetch_all(&self.0.read).await?)
+            (),
+        )
+        .await
     }
 }
 
@@ -273,11 +276,8 @@ impl DecisionStore<'_> {
     pub async fn merge(self, mut rows: DecisionRows) -> Result<u64, StoreError> {
         let mut tx = begin(&self.0.work).await?;
         let ids: Vec<Uuid> = rows.audit.iter().map(|row| row.id).collect();
-        let known: Vec<Uuid> = sqlx::query_scalar("/* decisions.known */ SELECT id FROM audit WHERE id = ANY($1)")
-            .bind(ids)
-            .fetch_all(&mut *tx)
-            .await?;
-        let mut known: HashSet<Uuid> = known.into_iter().collect();
+        let mut known: HashSet<Uuid> =
+            sql::all(&mut *tx, "/* decisions.known */ SELECT id FROM audit WHERE id = ANY($1)", (ids,)).await?;
         let mut calls: HashMap<Named, NewCall> = HashMap::new();
         let mut audit = Vec::new();
         for (row, call) in rows.audit.into_iter().zip(rows.calls) {
@@ -313,12 +313,12 @@ impl DecisionTransaction {
         up.sort_unstable();
         up.dedup();
         let (now, overrides, calls, parents, sessions, approvals, bound, labelled) =
-            read(wanted, up).fetch_one(&mut *self.0).await?;
+            read(&mut *self.0, wanted, up).await?;
         let calls: Vec<KnownCall> = parse("call", &calls)?;
         let sessions: Vec<SessionRow> = parse("boundary_session", &sessions)?;
         let labelled: Vec<LabelledRow> = parse("audit", &labelled)?;
         Ok(StoredState {
-            now: now.to_jiff(),
+            now,
             overrides: parse("execution_override", &overrides)?,
             calls: calls.into_iter().map(|call| ((call.agent.clone(), call.call_id.clone()), call)).collect(),
             runs,
@@ -335,8 +335,8 @@ impl DecisionTransaction {
     /// # Errors
     /// The database does not answer.
     pub async fn recorded(&mut self, names: &[Named]) -> Result<Vec<RecordedCall>, StoreError> {
-        let (agents, tools) = split(names);
-        let rows: Vec<(String, String, String, String, String)> = sqlx::query_as(
+        let rows: Vec<(String, String, String, String, String)> = sql::all(
+            &mut *self.0,
             "/* decisions.recorded */
              SELECT k.agent, k.tool, o.agent, d.body, p.body FROM unnest($1::text[], $2::text[]) k(agent, tool)
              CROSS JOIN LATERAL ((SELECT a.seq, a.agent, a.call_id FROM audit a WHERE a.kind = 'outcome'
@@ -344,12 +344,11 @@ impl DecisionTransaction {
                                  UNION
                                  (SELECT a.seq, a.agent, a.call_id FROM audit a WHERE a.kind = 'outcome'
                                   AND a.tool = k.tool ORDER BY a.seq DESC LIMIT 20)) o
-             JOIN call c ON (c.agent, c.call_id) = (o.agent, o.call_id) AND c.outcome_seq = o.seq AND c.decision = 'execute'
+             JOIN call c ON (c.agent, c.call_id) = (o.agent, o.call_id) AND c.outcome_seq = o.seq
+                 AND c.decision = 'execute'
              JOIN audit_payload p ON p.seq = o.seq JOIN audit_payload d ON d.seq = c.seq ORDER BY o.seq",
+            split(names),
         )
-        .bind(agents)
-        .bind(tools)
-        .fetch_all(&mut *self.0)
         .await?;
         let call =
             |(asks, tool, agent, decision, outcome)| RecordedCall { name: (asks, tool), agent, decision, outcome };
@@ -364,17 +363,17 @@ impl DecisionTransaction {
         if runs.is_empty() {
             return Ok(HashMap::new());
         }
-        let (agents, names) = split(runs);
-        let rows: Vec<String> = sqlx::query_scalar(concat!(
-            "/* decisions.runs */ SELECT json_build_object('state', state, 'row', ",
-            run_json!(),
-            ")::text FROM boundary_run
+        let rows: Vec<String> = sql::all(
+            &mut *self.0,
+            concat!(
+                "/* decisions.runs */ SELECT json_build_object('state', state, 'row', ",
+                run_json!(),
+                ")::text FROM boundary_run
              JOIN unnest($1::text[], $2::text[]) k(agent, run) USING (agent, run)
              ORDER BY agent COLLATE \"C\", run COLLATE \"C\" FOR UPDATE OF boundary_run"
-        ))
-        .bind(agents)
-        .bind(names)
-        .fetch_all(&mut *self.0)
+            ),
+            split(runs),
+        )
         .await?;
         let known = |text: &String| {
             let run: StoredRun = parse("boundary_run", text)?;
@@ -460,24 +459,18 @@ SELECT clock(),
 
 /// The time; overrides, calls, ancestor runs, sessions and approvals; runs in shadow by the audit, and audit rows that
 /// label sessions.
-type ReadRow = (jiff_sqlx::Timestamp, String, String, String, String, String, String, String);
+type ReadRow = (Timestamp, String, String, String, String, String, String, String);
 
-fn read<'q>(wanted: &'q DecisionKeys, up: Vec<&'q str>) -> QueryAs<'q, Postgres, ReadRow, PgArguments> {
+async fn read(database: impl PgExecutor<'_>, wanted: &DecisionKeys, up: Vec<&str>) -> Result<ReadRow, StoreError> {
     let (call_agents, call_ids): (Vec<&str>, Vec<&str>) = split(&wanted.calls);
     let (session_agents, sessions) = split(&wanted.sessions);
     let (run_agents, runs) = split(&wanted.runs);
-    sqlx::query_as(READ)
-        .bind(call_agents)
-        .bind(call_ids)
-        .bind(up)
-        .bind(session_agents)
-        .bind(sessions)
-        .bind(&wanted.digests)
-        .bind(run_agents)
-        .bind(runs)
+    let keys = (call_agents, call_ids, up, session_agents, sessions, &wanted.digests, run_agents, runs);
+    sql::one(database, READ, keys).await
 }
 
-fn split(names: &[Named]) -> (Vec<&str>, Vec<&str>) {
+/// Returns the two halves of pairs of names as two lists, as statements take them.
+pub(super) fn split(names: &[Named]) -> (Vec<&str>, Vec<&str>) {
     names.iter().map(|(agent, name)| (agent.as_str(), name.as_str())).unzip()
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{StoreError, aggregates::UpkeepStore, transaction::begin, workers::interval};
+use super::{StoreError, aggregates::UpkeepStore, sql, transaction::begin, workers::interval};
 
 /// Result of checking an invariant.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -198,13 +198,15 @@ impl UpkeepStore<'_> {
     /// The database does not answer.
     pub async fn doctor(self, dead_after: Duration) -> Result<Vec<InvariantResult>, StoreError> {
         let mut tx = begin(&self.0.control).await?;
-        sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY").execute(&mut *tx).await?;
+        sql::execute(&mut *tx, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY", ()).await?;
         let grace = interval(dead_after + Duration::from_secs(3));
         let mut findings = Vec::new();
         for Invariant { name, promise, sql } in INVARIANTS {
-            let query = sqlx::query_scalar(sql);
-            let query = if sql.contains("$1") { query.bind(grace) } else { query };
-            let rows: Vec<String> = query.fetch_all(&mut *tx).await?;
+            let rows: Vec<String> = if sql.contains("$1") {
+                sql::all(&mut *tx, sql, (grace,)).await?
+            } else {
+                sql::all(&mut *tx, sql, ()).await?
+            };
             let broken = i64::try_from(rows.len()).unwrap_or(i64::MAX);
             findings.push(InvariantResult { name, promise, broken, examples: rows.into_iter().take(5).collect() });
         }

@@ -1,7 +1,7 @@
 //! Documents of sessions: their first text, their current text, and each version between.
 
 use jiff::Timestamp;
-use sqlx::{Postgres, QueryBuilder, Row, postgres::PgRow};
+use sqlx::{Postgres, QueryBuilder};
 
 use super::{
     StoreError,
@@ -9,6 +9,7 @@ use super::{
     paging::{Page, Seek},
     pool::Connection,
     sessions::LockedSession,
+    sql::{self, record},
 };
 use umbra_domain::SessionId;
 
@@ -42,6 +43,8 @@ pub struct StoredDocument {
     pub at_turn: String,
 }
 
+record!(StoredDocument: name, format, version, first, text, at_turn);
+
 /// One version of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredChange {
@@ -52,6 +55,8 @@ pub struct StoredChange {
     /// Description of the change, as JSON.
     pub entry: String,
 }
+
+record!(StoredChange: version, at, entry);
 
 /// A version to store.
 #[derive(Debug, Clone, Copy)]
@@ -68,14 +73,13 @@ pub(super) async fn documents_of(
     connection: &mut Connection,
     session: SessionId,
 ) -> Result<Vec<StoredDocument>, StoreError> {
-    let rows = sqlx::query(
+    sql::all(
+        connection,
         "/* documents.all */ SELECT name, format, version, first, text, at_turn FROM sidecar_document
          WHERE session = $1 ORDER BY name",
+        (session.0,),
     )
-    .bind(session.0)
-    .fetch_all(connection)
-    .await?;
-    rows.iter().map(document_of).collect()
+    .await
 }
 
 pub(super) async fn insert_document(
@@ -83,18 +87,13 @@ pub(super) async fn insert_document(
     session: SessionId,
     document: &NewDocument,
 ) -> Result<(), StoreError> {
-    sqlx::query(
+    sql::execute(
+        connection,
         "/* documents.new */ INSERT INTO sidecar_document (session, name, format, version, first, text, at_turn)
          VALUES ($1, $2, $3, 0, $4, $5, $4)",
+        (session.0, &document.name, document.format, &document.first, &document.text),
     )
-    .bind(session.0)
-    .bind(&document.name)
-    .bind(document.format)
-    .bind(&document.first)
-    .bind(&document.text)
-    .execute(connection)
-    .await?;
-    Ok(())
+    .await
 }
 
 impl LockedSession {
@@ -113,26 +112,19 @@ impl LockedSession {
     /// The database does not answer.
     pub async fn change_document(&mut self, name: &str, text: &str, change: NewChange<'_>) -> Result<i32, StoreError> {
         let session = self.session.id;
-        let version: i32 = sqlx::query_scalar(
+        let version: i32 = sql::one(
+            self.connection(),
             "/* documents.change */ UPDATE sidecar_document SET text = $3, version = version + 1
              WHERE session = $1 AND name = $2 RETURNING version",
+            (session.0, name, text),
         )
-        .bind(session.0)
-        .bind(name)
-        .bind(text)
-        .fetch_one(self.connection())
         .await?;
-        sqlx::query(
+        sql::execute(
+            self.connection(),
             "/* documents.history */ INSERT INTO sidecar_change (session, name, version, before, after, entry)
              VALUES ($1, $2, $3, $4, $5, $6)",
+            (session.0, name, version, change.before, change.after, change.entry),
         )
-        .bind(session.0)
-        .bind(name)
-        .bind(version)
-        .bind(change.before)
-        .bind(change.after)
-        .bind(change.entry)
-        .execute(self.connection())
         .await?;
         Ok(version)
     }
@@ -144,16 +136,14 @@ impl LockedSession {
     pub async fn changes_to(&mut self, name: &str, etag: &str) -> Result<Option<Vec<StoredChange>>, StoreError> {
         let session = self.session.id;
         let Some(last) = self.version_of(name, etag).await? else { return Ok(None) };
-        let rows = sqlx::query(
+        sql::all(
+            self.connection(),
             "/* documents.until */ SELECT version, at, entry FROM sidecar_change
              WHERE session = $1 AND name = $2 AND version <= $3 ORDER BY version",
+            (session.0, name, last),
         )
-        .bind(session.0)
-        .bind(name)
-        .bind(last)
-        .fetch_all(self.connection())
-        .await?;
-        rows.iter().map(change_of).collect::<Result<_, _>>().map(Some)
+        .await
+        .map(Some)
     }
 }
 
@@ -163,15 +153,13 @@ impl SessionStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn document(self, session: SessionId, name: &str) -> Result<Option<StoredDocument>, StoreError> {
-        let row = sqlx::query(
+        sql::optional(
+            &self.0.read,
             "/* documents.one */ SELECT name, format, version, first, text, at_turn FROM sidecar_document
              WHERE session = $1 AND name = $2",
+            (session.0, name),
         )
-        .bind(session.0)
-        .bind(name)
-        .fetch_optional(&self.0.read)
-        .await?;
-        row.as_ref().map(document_of).transpose()
+        .await
     }
 
     /// Returns a page of the versions of a document, each under its number.
@@ -185,28 +173,10 @@ impl SessionStore<'_> {
         seek: Seek,
     ) -> Result<Page<StoredChange>, StoreError> {
         let mut query = QueryBuilder::<Postgres>::new(
-            "/* documents.changes */ SELECT version, at, entry FROM sidecar_change WHERE session = ",
+            "/* documents.changes */ SELECT version::bigint AS seq, version, at, entry FROM sidecar_change
+             WHERE session = ",
         );
         query.push_bind(session.0).push(" AND name = ").push_bind(name);
-        seek.push(&mut query, "version");
-        let rows = query.build().fetch_all(&self.0.read).await?;
-        let numbered = |row| change_of(row).map(|change| (i64::from(change.version), change));
-        Ok(seek.page(rows.iter().map(numbered).collect::<Result<_, StoreError>>()?))
+        seek.fetch(&mut query, "version", &self.0.read).await
     }
-}
-
-fn document_of(row: &PgRow) -> Result<StoredDocument, StoreError> {
-    Ok(StoredDocument {
-        name: row.try_get("name")?,
-        format: row.try_get("format")?,
-        version: row.try_get("version")?,
-        first: row.try_get("first")?,
-        text: row.try_get("text")?,
-        at_turn: row.try_get("at_turn")?,
-    })
-}
-
-fn change_of(row: &PgRow) -> Result<StoredChange, StoreError> {
-    let at: jiff_sqlx::Timestamp = row.try_get("at")?;
-    Ok(StoredChange { version: row.try_get("version")?, at: at.to_jiff(), entry: row.try_get("entry")? })
 }

@@ -4,12 +4,14 @@
 //! transaction (meters, reviews, feed), so nothing that was read before can be stored after. A unit returns only if its
 //! review made no call, as when a review is given up: spent money does not return.
 
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::{
     StoreError,
     aggregates::UpkeepStore,
     pool::Connection,
+    sql::{self, record, uuids},
     transaction::{Tx, begin},
 };
 use umbra_domain::{EventId, ReviewId, SkipReason};
@@ -52,6 +54,8 @@ pub struct Erasable {
     /// Stored payload; empty if only ids were asked for.
     pub payload: Vec<u8>,
 }
+
+record!(Erasable: seq, id, payload);
 
 /// Numbers of erased rows by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
@@ -98,8 +102,7 @@ impl UpkeepStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn newest_event(self) -> Result<i64, StoreError> {
-        let last = sqlx::query_scalar("/* erasure.newest */ SELECT last FROM feed WHERE name = 'intake'");
-        Ok(last.fetch_one(&self.0.work).await?)
+        sql::one(&self.0.work, "/* erasure.newest */ SELECT last FROM feed WHERE name = 'intake'", ()).await
     }
 
     /// Returns the next events of a range of numbers that are not erased, with payloads if wanted.
@@ -116,17 +119,10 @@ impl UpkeepStore<'_> {
         let sql = format!(
             "/* erasure.events */ SELECT seq, id, {} FROM event WHERE {} = $1 AND seq > $2 AND seq <= $3
              AND erased_at IS NULL ORDER BY seq LIMIT $4",
-            if with_payload { "payload" } else { "''::bytea" },
+            if with_payload { "payload" } else { "''::bytea AS payload" },
             whose.column()
         );
-        let rows: Vec<(i64, Uuid, Vec<u8>)> = sqlx::query_as(sqlx::AssertSqlSafe(sql))
-            .bind(whose.name())
-            .bind(after)
-            .bind(last)
-            .bind(limit)
-            .fetch_all(&self.0.work)
-            .await?;
-        Ok(rows.into_iter().map(|(seq, id, payload)| Erasable { seq, id: EventId(id), payload }).collect())
+        sql::all(&self.0.work, AssertSqlSafe(sql), (whose.name(), after, last, limit)).await
     }
 
     /// Returns the reviews of the next `limit` events after a number, erased or not, and the last of these events'
@@ -148,13 +144,9 @@ impl UpkeepStore<'_> {
                  UNION SELECT id FROM review WHERE scope = 2 AND task_id IN (SELECT task_id FROM e))",
             whose.column()
         );
-        let (last, reviews): (Option<i64>, Vec<Uuid>) = sqlx::query_as(sqlx::AssertSqlSafe(sql))
-            .bind(whose.name())
-            .bind(after)
-            .bind(limit)
-            .fetch_one(&self.0.work)
-            .await?;
-        Ok(last.map(|last| (last, reviews.into_iter().map(ReviewId).collect())))
+        let (last, reviews): (Option<i64>, Vec<ReviewId>) =
+            sql::one(&self.0.work, AssertSqlSafe(sql), (whose.name(), after, limit)).await?;
+        Ok(last.map(|last| (last, reviews)))
     }
 
     /// Waits until followers have finished the pages of reviews that they have read, such as to write files.
@@ -162,10 +154,7 @@ impl UpkeepStore<'_> {
     /// # Errors
     /// The database does not answer, or is busy: try again.
     pub async fn outwait_followers(self) -> Result<(), StoreError> {
-        sqlx::query("/* erasure.followers */ SELECT FROM follower ORDER BY name FOR UPDATE")
-            .execute(&self.0.work)
-            .await?;
-        Ok(())
+        sql::execute(&self.0.work, "/* erasure.followers */ SELECT FROM follower ORDER BY name FOR UPDATE", ()).await
     }
 
     /// Counts the rows that erasing these events would change.
@@ -181,10 +170,8 @@ impl UpkeepStore<'_> {
                     (SELECT count(*) FROM finding WHERE event_id = ANY($1) AND description <> $2),
                     (SELECT count(*) FROM verdict WHERE event_id = ANY($1) AND reasons <> '[]')"
         );
-        let row: (i64, i64, i64, i64) =
-            sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(ids(events)).bind(ERASED).fetch_one(&self.0.work).await?;
-        let [reviews_ended, reviews, findings, verdicts] =
-            [row.0, row.1, row.2, row.3].map(|n| u64::try_from(n).unwrap_or(0));
+        let (reviews_ended, reviews, findings, verdicts) =
+            sql::one(&self.0.work, AssertSqlSafe(sql), (uuids(events), ERASED)).await?;
         Ok(ErasedCounts {
             events: events.len() as u64,
             reviews_ended,
@@ -200,10 +187,10 @@ impl UpkeepStore<'_> {
     /// # Errors
     /// The database does not answer, or is busy: try again, ended reviews stay ended.
     pub async fn end_reviews_of(self, events: &[EventId], replica: Uuid) -> Result<u64, StoreError> {
-        let open = sqlx::AssertSqlSafe(format!(
+        let open = AssertSqlSafe(format!(
             "/* erasure.open */ SELECT id FROM review WHERE id IN ({SPEAKING}) AND state IN ('queued', 'running') ORDER BY id"
         ));
-        let open: Vec<Uuid> = sqlx::query_scalar(open).bind(ids(events)).fetch_all(&self.0.work).await?;
+        let open: Vec<Uuid> = sql::all(&self.0.work, open, (uuids(events),)).await?;
         let mut ended = 0;
         for review in open {
             let mut tx = begin(&self.0.work).await?;
@@ -218,11 +205,11 @@ impl UpkeepStore<'_> {
     /// # Errors
     /// The database does not answer, or is busy: try again.
     pub async fn erase(self, events: &[(EventId, Vec<u8>)]) -> Result<ErasedCounts, StoreError> {
-        let ids: Vec<Uuid> = events.iter().map(|(id, _)| id.0).collect();
+        let ids = uuids(events.iter().map(|(id, _)| id));
         let payloads: Vec<&[u8]> = events.iter().map(|(_, payload)| payload.as_slice()).collect();
         let mut tx = begin(&self.0.work).await?;
-        let speaking = sqlx::AssertSqlSafe(format!("/* erasure.speaking */ {SPEAKING} ORDER BY 1"));
-        let reviews: Vec<Uuid> = sqlx::query_scalar(speaking).bind(&ids).fetch_all(&mut *tx).await?;
+        let speaking = AssertSqlSafe(format!("/* erasure.speaking */ {SPEAKING} ORDER BY 1"));
+        let reviews: Vec<Uuid> = sql::all(&mut *tx, speaking, (&ids,)).await?;
         let results = erase_review_texts(&mut tx, &reviews).await?;
         // Names of task types are the sender's words, so reflexions and scores with these names are deleted.
         for sql in [
@@ -241,27 +228,30 @@ impl UpkeepStore<'_> {
              FROM (SELECT DISTINCT agent FROM event WHERE id = ANY($1)) e
              WHERE strpos(b.body, to_json(e.agent)::text) > 0",
         ] {
-            sqlx::query(sql).bind(&ids).execute(&mut *tx).await?;
+            sql::execute(&mut *tx, sql, (&ids,)).await?;
         }
-        sqlx::query(
+        sql::execute(
+            &mut *tx,
             "/* erasure.assessments */ UPDATE review_assessment SET recommendation = $2, notes = '[]'
              WHERE event_id = ANY($1)",
+            (&ids, ERASED),
         )
-        .bind(&ids)
-        .bind(ERASED)
-        .execute(&mut *tx)
         .await?;
         let findings = blank_findings(&mut tx, "event_id", &ids).await?;
-        let verdicts = sqlx::query(
+        let verdicts = sql::count(
+            &mut *tx,
             "/* erasure.verdicts */ UPDATE verdict SET reasons = '[]', recommendation = NULL
              WHERE event_id = ANY($1) AND (reasons <> '[]' OR recommendation IS NOT NULL)",
-        );
-        let verdicts = verdicts.bind(&ids).execute(&mut *tx).await?.rows_affected();
-        let erased = sqlx::query(
+            (&ids,),
+        )
+        .await?;
+        let erased = sql::count(
+            &mut *tx,
             "/* erasure.payloads */ UPDATE event e SET payload = u.payload, erased_at = clock()
              FROM unnest($1::uuid[], $2::bytea[]) u(id, payload) WHERE e.id = u.id AND e.erased_at IS NULL",
-        );
-        let erased = erased.bind(&ids).bind(payloads).execute(&mut *tx).await?.rows_affected();
+            (&ids, payloads),
+        )
+        .await?;
         tx.commit().await?;
         Ok(ErasedCounts {
             events: erased,
@@ -281,7 +271,7 @@ impl UpkeepStore<'_> {
     pub async fn vacuum_erased(self) -> Result<(), StoreError> {
         let mut connection = self.0.control.acquire().await?;
         connection.close_on_drop();
-        sqlx::query("SET statement_timeout = 0").execute(&mut connection).await?;
+        sql::execute(&mut connection, "SET statement_timeout = 0", ()).await?;
         sqlx::raw_sql("VACUUM (SKIP_LOCKED) event, finding, review_result, review_assessment, verdict, review, agent_score, backtest_item,
              webhook_delivery, briefing, audit_payload, call, boundary_run, sidecar_session, sidecar_step,
              sidecar_document, sidecar_change, pattern, pattern_use")
@@ -300,21 +290,22 @@ pub(super) async fn erase_review_texts(tx: &mut Connection, reviews: &[Uuid]) ->
         "/* erasure.messages */ DELETE FROM webhook_delivery d USING finding f WHERE f.review_id = ANY($1)
          AND d.agent = f.agent AND strpos(d.body, replace(f.id::text, '-', '')) > 0",
     ] {
-        sqlx::query(sql).bind(reviews).execute(&mut *tx).await?;
+        sql::execute(&mut *tx, sql, (reviews,)).await?;
     }
-    sqlx::query(
+    sql::execute(
+        &mut *tx,
         "/* erasure.recommendations */ UPDATE finding SET recommendation = $2
          WHERE review_id = ANY($1) AND recommendation <> $2",
+        (reviews, ERASED),
     )
-    .bind(reviews)
-    .bind(ERASED)
-    .execute(&mut *tx)
     .await?;
-    let results = sqlx::query(
+    sql::count(
+        tx,
         "/* erasure.results */ UPDATE review_result SET recommendation = $2, notes = '[]'
          WHERE review_id = ANY($1) AND (recommendation <> $2 OR notes <> '[]')",
-    );
-    Ok(results.bind(reviews).bind(ERASED).execute(tx).await?.rows_affected())
+        (reviews, ERASED),
+    )
+    .await
 }
 
 /// Erases the texts of findings whose `column` has one of these values; returns how many changed.
@@ -327,23 +318,24 @@ pub(super) async fn blank_findings(tx: &mut Connection, column: &str, of: &[Uuid
              collapse_key = CASE WHEN collapse_key IS NOT NULL THEN decode(replace(id::text, '-', ''), 'hex') END
          WHERE {column} = ANY($1) AND description <> $2"
     );
-    Ok(sqlx::query(sqlx::AssertSqlSafe(sql)).bind(of).bind(ERASED).execute(tx).await?.rows_affected())
+    sql::count(tx, AssertSqlSafe(sql), (of, ERASED)).await
 }
 
 /// Ends one review and charges its open calls at their holds; returns true if it was open.
 async fn end_review(tx: &mut Tx, review: Uuid, replica: Uuid) -> Result<bool, StoreError> {
     // Meters are locked before reviews: the order of locks is the same everywhere.
-    sqlx::query(
+    sql::execute(
+        &mut **tx,
         "/* erasure.lock */
          SELECT FROM meter m WHERE m.trigger = '' AND (m.shadow, m.agent, m.day) IN (
              SELECT r.shadow, a.agent, r.day FROM review r, unnest(ARRAY['', r.agent]) a(agent) WHERE r.id = $1
              UNION SELECT c.shadow, '', c.day FROM provider_call c WHERE c.review_id = $1 AND c.state = 'sent')
          ORDER BY m.shadow COLLATE \"C\", m.agent COLLATE \"C\", m.day FOR UPDATE",
+        (review,),
     )
-    .bind(review)
-    .execute(&mut **tx)
     .await?;
-    let ended = sqlx::query(
+    let ended = sql::count(
+        &mut **tx,
         "/* erasure.end */
          WITH r AS (
              UPDATE review SET finished_at = clock(), reason = $2, failure = NULL,
@@ -363,32 +355,26 @@ async fn end_review(tx: &mut Tx, review: Uuid, replica: Uuid) -> Result<bool, St
                 coalesce(v.config::json->'cost_control'->>'time_zone', 'UTC'))::date, $3, 1
          FROM r JOIN shadow_version v ON v.id = r.version
          ON CONFLICT (shadow, reason, day, replica) DO UPDATE SET n = skip_count.n + 1",
+        (review, SkipReason::Erased.code(), replica),
     )
-    .bind(review)
-    .bind(SkipReason::Erased.code())
-    .bind(replica)
-    .execute(&mut **tx)
     .await?;
-    if ended.rows_affected() == 0 {
+    if ended == 0 {
         return Ok(false);
     }
     // The worker that made the call finds it settled, and its lease lost.
-    sqlx::query(
+    sql::execute(
+        &mut **tx,
         "/* erasure.settle */
          WITH c AS (
              UPDATE provider_call SET state = 'unknown', actual_usd = hold_usd, actual_tokens = hold_tokens
              WHERE review_id = $1 AND state = 'sent' RETURNING shadow, day, hold_usd, hold_tokens
-         ), s AS (SELECT shadow, day, sum(hold_usd)::bigint AS usd, sum(hold_tokens)::bigint AS tokens FROM c GROUP BY 1, 2)
+         ), s AS (SELECT shadow, day, sum(hold_usd)::bigint AS usd, sum(hold_tokens)::bigint AS tokens
+         FROM c GROUP BY 1, 2)
          UPDATE meter m SET held_usd = m.held_usd - s.usd, spent_usd = m.spent_usd + s.usd,
              held_tokens = m.held_tokens - s.tokens, spent_tokens = m.spent_tokens + s.tokens
          FROM s WHERE (m.shadow, m.agent, m.trigger, m.day) = (s.shadow, '', '', s.day)",
+        (review,),
     )
-    .bind(review)
-    .execute(&mut **tx)
     .await?;
     Ok(true)
-}
-
-fn ids(events: &[EventId]) -> Vec<Uuid> {
-    events.iter().map(|id| id.0).collect()
 }

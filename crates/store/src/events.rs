@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use sqlx::QueryBuilder;
-use uuid::Uuid;
 
 use super::{
     StoreError,
     aggregates::EventStore,
     paging::{Page, Seek, Span, equals},
+    sql::{self, uuids},
 };
 use umbra_domain::{Disposition, EventId, Outcome, ReviewId, SkipReason, Trigger, clock::first_id_at, disposition};
 
@@ -40,7 +40,7 @@ pub struct EventFilter {
     pub span: Span,
 }
 
-type Row = (i64, Uuid, Vec<i32>, Vec<i16>, Vec<i16>, Vec<u8>, bool);
+type Row = (i64, EventId, Vec<i32>, Vec<i16>, Vec<i16>, Vec<u8>, bool);
 const COLUMNS: &str =
     "SELECT seq, id, shadows, outcomes, triggers, payload, erased_at IS NOT NULL FROM event WHERE true";
 
@@ -50,10 +50,7 @@ impl EventStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn payload(self, id: EventId) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(sqlx::query_scalar("SELECT payload FROM event WHERE id = $1 AND erased_at IS NULL")
-            .bind(id.0)
-            .fetch_optional(&self.0.work)
-            .await?)
+        sql::optional(&self.0.work, "SELECT payload FROM event WHERE id = $1 AND erased_at IS NULL", (id.0,)).await
     }
 
     /// Returns one event.
@@ -63,7 +60,7 @@ impl EventStore<'_> {
     pub async fn get(self, id: EventId) -> Result<Option<EventRow>, StoreError> {
         let mut query = QueryBuilder::new(COLUMNS);
         query.push(" AND id = ").push_bind(id.0);
-        let rows = self.add_dispositions(query.build_query_as().fetch_all(&self.0.read).await?).await?;
+        let rows = self.add_dispositions(sql::built(&self.0.read, &mut query).await?).await?;
         Ok(rows.into_iter().next().map(|(_, row)| row))
     }
 
@@ -85,32 +82,33 @@ impl EventStore<'_> {
             query.push(" AND id < ").push_bind(first_id_at(until));
         }
         seek.push(&mut query, "seq");
-        let rows: Vec<Row> = query.build_query_as().fetch_all(&self.0.read).await?;
+        let rows = sql::built(&self.0.read, &mut query).await?;
         Ok(seek.page(self.add_dispositions(rows).await?))
     }
 
     /// Adds dispositions to rows, with the names of shadows and their reviews.
     async fn add_dispositions(self, rows: Vec<Row>) -> Result<Vec<(i64, EventRow)>, StoreError> {
-        let ids: Vec<Uuid> = rows.iter().map(|row| row.1).collect();
+        let ids = uuids(rows.iter().map(|row| &row.1));
         let versions: Vec<i32> = rows.iter().flat_map(|row| row.2.iter().copied()).collect();
         if versions.is_empty() {
             return Ok(rows.into_iter().map(|row| bare(row, Vec::new())).collect());
         }
-        let names: Vec<(i32, String, String)> =
-            sqlx::query_as("SELECT id, name, config::json->>'mode' FROM shadow_version WHERE id = ANY($1)")
-                .bind(versions)
-                .fetch_all(&self.0.read)
-                .await?;
+        let names: Vec<(i32, String, String)> = sql::all(
+            &self.0.read,
+            "SELECT id, name, config::json->>'mode' FROM shadow_version WHERE id = ANY($1)",
+            (versions,),
+        )
+        .await?;
         let names: HashMap<i32, (String, String)> =
             names.into_iter().map(|(id, name, mode)| (id, (name, mode))).collect();
-        let reviews: Vec<(Uuid, i32, Uuid, Option<i16>)> = sqlx::query_as(
+        let reviews: Vec<(EventId, i32, ReviewId, Option<SkipReason>)> = sql::all(
+            &self.0.read,
             "SELECT e.event_id, e.shadow, r.id, r.reason FROM review_event e JOIN review r ON r.id = e.review_id
              WHERE e.event_id = ANY($1) ORDER BY r.state NOT IN ('released', 'failed'), r.seq",
+            (ids,),
         )
-        .bind(ids)
-        .fetch_all(&self.0.read)
         .await?;
-        let reviews: HashMap<(Uuid, i32), (Uuid, Option<i16>)> =
+        let reviews: HashMap<(EventId, i32), (ReviewId, Option<SkipReason>)> =
             reviews.into_iter().map(|(event, shadow, review, reason)| ((event, shadow), (review, reason))).collect();
         rows.into_iter()
             .map(|row| {
@@ -127,19 +125,19 @@ impl EventStore<'_> {
 }
 
 fn bare(row: Row, dispositions: Vec<Disposition>) -> (i64, EventRow) {
-    (row.0, EventRow { id: EventId(row.1), payload: row.5, dispositions, erased: row.6 })
+    (row.0, EventRow { id: row.1, payload: row.5, dispositions, erased: row.6 })
 }
 
 fn disposition(
     names: &HashMap<i32, (String, String)>,
-    review: Option<&(Uuid, Option<i16>)>,
+    review: Option<&(ReviewId, Option<SkipReason>)>,
     version: i32,
     outcome: i16,
     trigger: i16,
 ) -> Result<Disposition, StoreError> {
     let broken = |problem: String| StoreError::Inconsistent { table: "event", problem };
     let (shadow, mode) = names.get(&version).ok_or_else(|| broken(format!("unknown shadow version {version}")))?;
-    let given_up = review.and_then(|(_, reason)| reason.and_then(SkipReason::from_code));
+    let given_up = review.and_then(|(_, reason)| *reason);
     let (outcome, reason) = match (outcome, given_up) {
         (disposition::QUEUED_CODE | disposition::BATCHED_CODE, Some(reason)) => (Outcome::Skipped, Some(reason)),
         (disposition::QUEUED_CODE, None) => (Outcome::Queued, None),
@@ -154,7 +152,7 @@ fn disposition(
         mode: umbra_domain::Mode::parse(mode).ok_or_else(|| broken(format!("unknown mode {mode}")))?,
         outcome,
         reason,
-        review_id: review.map(|(id, _)| ReviewId(*id)),
+        review_id: review.map(|(id, _)| *id),
     })
 }
 

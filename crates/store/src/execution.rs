@@ -14,8 +14,9 @@ use utoipa::{
 use super::{
     StoreError,
     aggregates::DecisionStore,
-    decisions::{Named, NewAudit, approval_json, override_json, parse, run_json},
+    decisions::{Named, NewAudit, approval_json, override_json, parse, run_json, split},
     pool::Connection,
+    sql,
     transaction::begin,
     webhooks::{OutgoingMessage, enqueue},
 };
@@ -215,22 +216,24 @@ impl DecisionStore<'_> {
         replaced: impl FnOnce(&Override) -> NewAudit,
     ) -> Result<(), StoreError> {
         let mut tx = begin(&self.0.control).await?;
-        sqlx::query(CHANGING).execute(&mut *tx).await?;
+        sql::execute(&mut *tx, CHANGING, ()).await?;
         self.end_override(&mut tx, one.scope, &one.value, replaced).await?;
-        sqlx::query(
+        sql::execute(
+            &mut *tx,
             "/* execution.set */
              INSERT INTO execution_override (scope, value, id, execution, reason, set_at, expires_at, mac)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+            (
+                one.scope.as_str(),
+                &one.value,
+                one.id.0,
+                one.execution.as_str(),
+                &one.reason,
+                one.set_at.to_sqlx(),
+                one.expires_at.map(ToSqlx::to_sqlx),
+                mac,
+            ),
         )
-        .bind(one.scope.as_str())
-        .bind(&one.value)
-        .bind(one.id.0)
-        .bind(one.execution.as_str())
-        .bind(&one.reason)
-        .bind(one.set_at.to_sqlx())
-        .bind(one.expires_at.map(ToSqlx::to_sqlx))
-        .bind(mac)
-        .execute(&mut *tx)
         .await?;
         self.0.audit().append_row(&mut tx, said).await?;
         tx.commit().await?;
@@ -242,21 +245,19 @@ impl DecisionStore<'_> {
     /// # Errors
     /// The database does not answer, or a row cannot be read.
     pub async fn runs(self, filter: &RunFilter) -> Result<Vec<ListedRun>, StoreError> {
-        let rows: Vec<String> = sqlx::query_scalar(concat!(
-            "/* execution.runs */ SELECT (",
-            run_json!(),
-            "::jsonb || jsonb_build_object('updated_at', updated_at))::text FROM boundary_run
+        let rows: Vec<String> = sql::all(
+            &self.0.read,
+            concat!(
+                "/* execution.runs */ SELECT (",
+                run_json!(),
+                "::jsonb || jsonb_build_object('updated_at', updated_at))::text FROM boundary_run
              WHERE ($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR run = $2)
                AND ($3::timestamptz IS NULL OR updated_at >= $3)
                AND (NOT $4 OR began = 'shadow' OR parent IS NOT NULL OR NOT named)
              ORDER BY updated_at DESC, agent, run LIMIT $5"
-        ))
-        .bind(&filter.agent)
-        .bind(&filter.run)
-        .bind(filter.since.map(ToSqlx::to_sqlx))
-        .bind(filter.in_shadow)
-        .bind(filter.limit)
-        .fetch_all(&self.0.read)
+            ),
+            (&filter.agent, &filter.run, filter.since.map(ToSqlx::to_sqlx), filter.in_shadow, filter.limit),
+        )
         .await?;
         rows.iter().map(|row| parse("boundary_run", row)).collect()
     }
@@ -267,17 +268,16 @@ impl DecisionStore<'_> {
     /// The database does not answer: they may be ended all the same.
     pub async fn end_runs(self, runs: &[Named], said: &[NewAudit]) -> Result<(), StoreError> {
         let mut tx = begin(&self.0.control).await?;
-        let (agents, names): (Vec<&str>, Vec<&str>) = runs.iter().map(|(a, run)| (a.as_str(), run.as_str())).unzip();
-        sqlx::query(
+        sql::execute(
+            &mut *tx,
             "/* execution.end_runs */
              WITH locked AS (
-                 SELECT agent, run FROM boundary_run JOIN unnest($1::text[], $2::text[]) k(agent, run) USING (agent, run)
+                 SELECT agent, run FROM boundary_run
+                 JOIN unnest($1::text[], $2::text[]) k(agent, run) USING (agent, run)
                  ORDER BY agent COLLATE \"C\", run COLLATE \"C\" FOR UPDATE OF boundary_run)
              DELETE FROM boundary_run b USING locked l WHERE (b.agent, b.run) = (l.agent, l.run)",
+            split(runs),
         )
-        .bind(agents)
-        .bind(names)
-        .execute(&mut *tx)
         .await?;
         for row in said {
             self.0.audit().append_row(&mut tx, row).await?;
@@ -291,15 +291,17 @@ impl DecisionStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn agents_of_run(self, run: &str) -> Result<Vec<String>, StoreError> {
-        let agents = sqlx::query_scalar(
+        sql::all(
+            &self.0.read,
             "/* execution.agents_of_run */
              SELECT agent FROM boundary_run WHERE run = $1
              UNION SELECT a.agent FROM audit a WHERE a.run = $1 AND a.body LIKE '%\"run_execution\":\"shadow\"%'
                AND NOT EXISTS (SELECT FROM audit e WHERE e.run = $1 AND e.agent = a.agent AND e.seq > a.seq
                                AND e.kind = 'execution')
              ORDER BY 1 LIMIT 1000",
-        );
-        Ok(agents.bind(run).fetch_all(&self.0.read).await?)
+            (run,),
+        )
+        .await
     }
 
     /// Lifts the override of a scope and value; returns it, or `None` if there was none.
@@ -313,7 +315,7 @@ impl DecisionStore<'_> {
         said: impl FnOnce(&Override) -> NewAudit,
     ) -> Result<Option<Override>, StoreError> {
         let mut tx = begin(&self.0.control).await?;
-        sqlx::query(CHANGING).execute(&mut *tx).await?;
+        sql::execute(&mut *tx, CHANGING, ()).await?;
         let Some(lifted) = self.end_override(&mut tx, scope, value, said).await? else { return Ok(None) };
         tx.commit().await?;
         self.outwait_decisions().await?;
@@ -329,14 +331,15 @@ impl DecisionStore<'_> {
         value: &str,
         said: impl FnOnce(&Override) -> NewAudit,
     ) -> Result<Option<Override>, StoreError> {
-        let row: Option<String> = sqlx::query_scalar(concat!(
-            "/* execution.end */ DELETE FROM execution_override o WHERE scope = $1 AND value = $2 RETURNING ",
-            override_json!(),
-            "::text"
-        ))
-        .bind(scope.as_str())
-        .bind(value)
-        .fetch_optional(&mut *tx)
+        let row: Option<String> = sql::optional(
+            &mut *tx,
+            concat!(
+                "/* execution.end */ DELETE FROM execution_override o WHERE scope = $1 AND value = $2 RETURNING ",
+                override_json!(),
+                "::text"
+            ),
+            (scope.as_str(), value),
+        )
         .await?;
         let Some(row) = row else { return Ok(None) };
         let UnverifiedOverride { said: one, ended, .. } = parse("execution_override", &row)?;
@@ -353,7 +356,8 @@ impl DecisionStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn audited_tables(self) -> Result<AuditedTables, StoreError> {
-        let (now, seq, overrides, approvals): (jiff_sqlx::Timestamp, i64, String, String) = sqlx::query_as(
+        let (now, seq, overrides, approvals): (Timestamp, i64, String, String) = sql::one(
+            &self.0.read,
             "/* execution.standing */ SELECT clock(), (SELECT last FROM feed WHERE name = 'audit'),
              (SELECT coalesce(json_agg(json_build_object('id', 'ovr_' || replace(id::text, '-', ''), 'scope', scope,
                   'value', value, 'execution', execution, 'reason', reason, 'set_at', set_at, 'expires_at', expires_at,
@@ -361,19 +365,22 @@ impl DecisionStore<'_> {
              (SELECT coalesce(json_agg(json_build_object('id', 'apr_' || replace(id::text, '-', ''), 'agent', agent,
                   'tool', tool, 'digest', encode(digest, 'hex'), 'state', state, 'expires_at', expires_at,
                   'keyed', mac IS NOT NULL)), '[]')::text FROM approval)",
+            (),
         )
-        .fetch_one(&self.0.read)
         .await?;
         let (overrides, approvals) = (parse("execution_override", &overrides)?, parse("approval", &approvals)?);
-        Ok(AuditedTables { now: now.to_jiff(), seq, overrides, approvals })
+        Ok(AuditedTables { now, seq, overrides, approvals })
     }
 
     /// Waits until every decision that may have read an earlier state has ended.
     async fn outwait_decisions(self) -> Result<(), StoreError> {
         let mut tx = begin(&self.0.control).await?;
-        sqlx::query("/* execution.outwait */ SELECT pg_advisory_xact_lock(7817, hashtext(current_schema()))")
-            .execute(&mut *tx)
-            .await?;
+        sql::execute(
+            &mut *tx,
+            "/* execution.outwait */ SELECT pg_advisory_xact_lock(7817, hashtext(current_schema()))",
+            (),
+        )
+        .await?;
         Ok(tx.commit().await?)
     }
 
@@ -383,13 +390,13 @@ impl DecisionStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn uninterceptable(self, session: &str) -> Result<Vec<String>, StoreError> {
-        let (mut paths, bodies): (Vec<String>, Vec<String>) = sqlx::query_as(
+        let (mut paths, bodies): (Vec<String>, Vec<String>) = sql::one(
+            &self.0.read,
             "/* execution.uninterceptable */
              SELECT ARRAY(SELECT DISTINCT unnest(uninterceptable) FROM boundary_session WHERE session = $1),
                     ARRAY(SELECT body FROM audit WHERE session = $1 AND body LIKE '%\"labels\":{%' LIMIT 1024)",
+            (session,),
         )
-        .bind(session)
-        .fetch_one(&self.0.read)
         .await?;
         let said = |body: &String| serde_json::from_str::<DecisionEffects>(body).ok()?.labels;
         paths.extend(bodies.iter().filter_map(said).flat_map(|labels| labels.uninterceptable));
@@ -403,14 +410,16 @@ impl DecisionStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn approval(self, id: ApprovalId) -> Result<Option<UnverifiedApproval>, StoreError> {
-        let row: Option<String> = sqlx::query_scalar(concat!(
-            "/* execution.approval */ SELECT (",
-            stored_approval_json!(),
-            ")::text FROM approval a LEFT JOIN audit d ON d.seq = a.asked_seq
+        let row: Option<String> = sql::optional(
+            &self.0.control,
+            concat!(
+                "/* execution.approval */ SELECT (",
+                stored_approval_json!(),
+                ")::text FROM approval a LEFT JOIN audit d ON d.seq = a.asked_seq
              LEFT JOIN audit_payload p ON p.seq = a.asked_seq WHERE a.id = $1"
-        ))
-        .bind(id.0)
-        .fetch_optional(&self.0.control)
+            ),
+            (id.0,),
+        )
         .await?;
         row.map(|text| parse("approval", &text)).transpose()
     }
@@ -420,20 +429,20 @@ impl DecisionStore<'_> {
     /// # Errors
     /// The database does not answer, or a row cannot be read.
     pub async fn approvals(self, filter: &ApprovalFilter) -> Result<Vec<UnverifiedApproval>, StoreError> {
-        let rows: Vec<String> = sqlx::query_scalar(concat!(
-            "/* execution.approvals */ SELECT (",
-            stored_approval_json!(),
-            ")::text FROM approval a LEFT JOIN audit d ON d.seq = a.asked_seq
+        let rows: Vec<String> = sql::all(
+            &self.0.read,
+            concat!(
+                "/* execution.approvals */ SELECT (",
+                stored_approval_json!(),
+                ")::text FROM approval a LEFT JOIN audit d ON d.seq = a.asked_seq
              LEFT JOIN audit_payload p ON p.seq = a.asked_seq
              WHERE ($1::text IS NULL OR a.agent = $1)
                AND ($2::text IS NULL OR $2 = CASE WHEN a.expires_at <= clock() AND a.state IN ('pending', 'approved')
                                                   THEN 'expired' ELSE a.state END)
              ORDER BY a.asked_at DESC, a.id LIMIT $3"
-        ))
-        .bind(&filter.agent)
-        .bind(&filter.state)
-        .bind(filter.limit)
-        .fetch_all(&self.0.read)
+            ),
+            (&filter.agent, &filter.state, filter.limit),
+        )
         .await?;
         rows.iter().map(|text| parse("approval", text)).collect()
     }
@@ -449,7 +458,9 @@ impl DecisionStore<'_> {
         message: impl Fn(UnverifiedApproval) -> Option<OutgoingMessage>,
     ) -> Result<usize, StoreError> {
         let mut tx = begin(&self.0.work).await?;
-        let rows: Vec<String> = sqlx::query_scalar(concat!(
+        let rows: Vec<String> = sql::all(
+            &mut *tx,
+            concat!(
             "/* execution.tell_approvals */
              WITH a AS (UPDATE approval SET told = true WHERE id IN (
                  SELECT id FROM approval WHERE NOT told ORDER BY asked_at LIMIT $1 FOR UPDATE SKIP LOCKED) RETURNING *)
@@ -457,9 +468,9 @@ impl DecisionStore<'_> {
             stored_approval_json!(),
             ")::text FROM a LEFT JOIN audit d ON d.seq = a.asked_seq LEFT JOIN audit_payload p ON p.seq = a.asked_seq
              ORDER BY a.asked_at"
-        ))
-        .bind(limit)
-        .fetch_all(&mut *tx)
+        ),
+            (limit,),
+        )
         .await?;
         for text in &rows {
             if let Some(message) = message(parse("approval", text)?) {
@@ -477,20 +488,15 @@ impl DecisionStore<'_> {
     pub async fn answer_approval(self, change: ApprovalChange<'_>, said: &NewAudit) -> Result<bool, StoreError> {
         let ApprovalChange { from, to, by, message } = change;
         let mut tx = begin(&self.0.control).await?;
-        let changed = sqlx::query(
+        let changed = sql::count(
+            &mut *tx,
             "/* execution.approve */ UPDATE approval SET state = $2, note = $3, mac = $5, answered_at = clock(),
                  answered_by = $6
              WHERE id = $1 AND state = 'pending' AND expires_at > clock() AND mac = $4",
+            (to.id.0, to.state.as_str(), &to.note, from.mac.as_deref(), to.mac.as_deref(), by),
         )
-        .bind(to.id.0)
-        .bind(to.state.as_str())
-        .bind(&to.note)
-        .bind(from.mac.as_deref())
-        .bind(to.mac.as_deref())
-        .bind(by)
-        .execute(&mut *tx)
         .await?;
-        if changed.rows_affected() == 0 {
+        if changed == 0 {
             return Ok(false);
         }
         if let Some(message) = message {

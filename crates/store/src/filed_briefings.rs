@@ -6,6 +6,7 @@ use jiff_sqlx::ToSqlx;
 use super::{
     StoreError,
     aggregates::BriefingStore,
+    sql,
     transaction::begin,
     webhooks::{OutgoingMessage, enqueue},
 };
@@ -16,8 +17,12 @@ impl BriefingStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn filed(self, kind: &str, first: Date) -> Result<Option<String>, StoreError> {
-        let body = sqlx::query_scalar("/* briefings.filed */ SELECT body FROM briefing WHERE kind = $1 AND first = $2");
-        Ok(body.bind(kind).bind(first.to_sqlx()).fetch_optional(&self.0.read).await?)
+        sql::optional(
+            &self.0.read,
+            "/* briefings.filed */ SELECT body FROM briefing WHERE kind = $1 AND first = $2",
+            (kind, first.to_sqlx()),
+        )
+        .await
     }
 
     /// Stores a briefing or report with the message about it; returns false if it was stored before. Of several
@@ -33,16 +38,12 @@ impl BriefingStore<'_> {
         message: Option<&OutgoingMessage>,
     ) -> Result<bool, StoreError> {
         let mut tx = begin(&self.0.work).await?;
-        let filed = sqlx::query(
+        let filed = sql::changed(
+            &mut *tx,
             "/* briefings.file */ INSERT INTO briefing (kind, first, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+            (kind, first.to_sqlx(), body),
         )
-        .bind(kind)
-        .bind(first.to_sqlx())
-        .bind(body)
-        .execute(&mut *tx)
-        .await?
-        .rows_affected()
-            > 0;
+        .await?;
         if let (true, Some(message)) = (filed, message) {
             enqueue(&mut tx, message).await?;
         }
@@ -55,8 +56,6 @@ impl BriefingStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn installed_at(self) -> Result<Option<jiff::Timestamp>, StoreError> {
-        let at: Option<jiff_sqlx::Timestamp> =
-            sqlx::query_scalar("SELECT created_at FROM installation").fetch_optional(&self.0.read).await?;
-        Ok(at.map(jiff_sqlx::Timestamp::to_jiff))
+        sql::optional(&self.0.read, "SELECT created_at FROM installation", ()).await
     }
 }

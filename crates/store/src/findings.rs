@@ -2,15 +2,15 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use sqlx::{FromRow, PgExecutor, QueryBuilder};
+use sqlx::{AssertSqlSafe, PgExecutor, QueryBuilder, postgres::PgRow};
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use super::{
     StoreError,
     aggregates::FindingStore,
     paging::{Page, Seek, Span, equals, push_span},
     reviews::ReviewFilter,
+    sql::{self, Record, column, record, uuids},
 };
 use umbra_domain::{EventId, FindingId, FindingSubject, Mode, ReviewId, Severity, Trigger};
 
@@ -87,69 +87,18 @@ pub struct FindingItem {
     pub of_look: bool,
 }
 
-impl From<FindingRow> for FindingItem {
-    fn from(row: FindingRow) -> Self {
-        let place = row.field.zip(row.quote).zip(row.quote_start.zip(row.quote_end));
-        Self {
-            id: FindingId(row.id),
-            shadow: row.shadow,
-            watched_agent: row.agent,
-            trigger: Trigger::from_code(row.trigger),
-            mode: Mode::ALL.into_iter().find(|mode| mode.priority() == row.mode),
-            severity: Severity::from_code(row.severity).unwrap_or(Severity::Critical),
-            category: row.category,
-            description: row.description,
-            recommendation: row.recommendation,
-            evidence: place.map(|((field, quote), (start, end))| FindingEvidence { field, quote, start, end }),
-            verified: row.verified,
-            about: FindingSubject::parse(&row.about).unwrap_or_default(),
-            source: row.source,
-            rule: row.rule,
-            fingerprint: row.fingerprint,
-            occurrences: row.occurrences,
-            review_id: row.review_id.map(ReviewId),
-            event_id: EventId(row.event_id),
-            task_id: row.task_id,
-            timestamp: row.created_at.to_jiff(),
-            status: row.status,
-            note: row.note,
-            task_type: row.task_type,
-            of_look: row.of_look,
-        }
-    }
+record! {
+    FindingItem, row: id, shadow, trigger, mode, severity, category, description, recommendation, verified, about,
+    source, rule, fingerprint, occurrences, review_id, event_id, task_id, status, note, task_type, of_look;
+    watched_agent: column(row, "agent")?,
+    evidence: evidence(row)?,
+    timestamp: column(row, "created_at")?,
 }
 
-/// A finding's row, words and codes as stored.
-#[derive(Debug, Clone, FromRow)]
-struct FindingRow {
-    seq: i64,
-    id: Uuid,
-    review_id: Option<Uuid>,
-    event_id: Uuid,
-    shadow: String,
-    agent: String,
-    task_id: Option<String>,
-    task_type: Option<String>,
-    of_look: bool,
-    trigger: i16,
-    mode: i16,
-    severity: i16,
-    category: String,
-    description: String,
-    recommendation: String,
-    field: Option<String>,
-    quote: Option<String>,
-    quote_start: Option<i64>,
-    quote_end: Option<i64>,
-    verified: bool,
-    about: String,
-    source: String,
-    rule: String,
-    fingerprint: String,
-    occurrences: i64,
-    created_at: jiff_sqlx::Timestamp,
-    status: String,
-    note: Option<String>,
+fn evidence(row: &PgRow) -> Result<Option<FindingEvidence>, sqlx::Error> {
+    let text = column::<Option<_>>(row, "field")?.zip(column::<Option<_>>(row, "quote")?);
+    let place = column::<Option<_>>(row, "quote_start")?.zip(column::<Option<_>>(row, "quote_end")?);
+    Ok(text.zip(place).map(|((field, quote), (start, end))| FindingEvidence { field, quote, start, end }))
 }
 
 /// Filter of a list of findings. A field that is `None` admits all.
@@ -214,8 +163,7 @@ impl FindingStore<'_> {
     pub async fn get(self, id: FindingId) -> Result<Option<FindingItem>, StoreError> {
         let mut query = QueryBuilder::new(COLUMNS);
         query.push(" AND id = ").push_bind(id.0);
-        let row: Option<FindingRow> = query.build_query_as().fetch_optional(&self.0.read).await?;
-        Ok(row.map(Into::into))
+        Ok(sql::built(&self.0.read, &mut query).await?.pop())
     }
 
     /// Returns the findings of some reviews, in order.
@@ -236,28 +184,26 @@ impl FindingStore<'_> {
         events: &[EventId],
         mode: Option<i16>,
     ) -> Result<Vec<(EventId, FindingItem)>, StoreError> {
-        let ids: Vec<Uuid> = events.iter().map(|id| id.0).collect();
-        let repeats: Vec<(Uuid, Uuid)> = sqlx::query_as(
+        let repeats: Vec<(FindingId, EventId)> = sql::all(
+            &self.0.read,
             "/* findings.repeats */ SELECT finding_id, event_id FROM finding_occurrence WHERE event_id = ANY($1)",
+            (uuids(events),),
         )
-        .bind(&ids)
-        .fetch_all(&self.0.read)
         .await?;
         let mut query = QueryBuilder::new(COLUMNS);
-        query.push(" AND (event_id = ANY(").push_bind(&ids).push(") OR id = ANY(");
-        query.push_bind(repeats.iter().map(|(finding, _)| *finding).collect::<Vec<_>>()).push(")) AND ");
+        query.push(" AND (event_id = ANY(").push_bind(uuids(events)).push(") OR id = ANY(");
+        query.push_bind(uuids(repeats.iter().map(|(finding, _)| finding))).push(")) AND ");
         match mode {
             Some(mode) => query.push("mode = ").push_bind(mode),
             None => query.push("mode < 2"),
         };
         query.push(" ORDER BY seq");
-        let rows: Vec<FindingRow> = query.build_query_as().fetch_all(&self.0.read).await?;
-        let mut found = Vec::with_capacity(rows.len());
-        for row in rows {
-            let again = repeats.iter().filter(|(finding, _)| *finding == row.id).map(|(_, event)| *event);
-            let events: Vec<Uuid> = ids.iter().copied().filter(|id| *id == row.event_id).chain(again).collect();
-            let item = FindingItem::from(row);
-            found.extend(events.into_iter().map(|event| (EventId(event), item.clone())));
+        let items: Vec<FindingItem> = sql::built(&self.0.read, &mut query).await?;
+        let mut found = Vec::with_capacity(items.len());
+        for item in items {
+            let again = repeats.iter().filter(|(finding, _)| *finding == item.id).map(|(_, event)| event);
+            let events = events.iter().filter(|id| **id == item.event_id).chain(again);
+            found.extend(events.map(|event| (*event, item.clone())));
         }
         Ok(found)
     }
@@ -283,9 +229,7 @@ impl FindingStore<'_> {
             None => query.push(" AND mode < 2"),
         };
         push_span(&mut query, "created_at", filter.span);
-        seek.push(&mut query, "seq");
-        let rows: Vec<FindingRow> = query.build_query_as().fetch_all(&self.0.read).await?;
-        Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
+        seek.fetch(&mut query, "seq", &self.0.read).await
     }
 
     /// Returns a page of looks that found something, each with its findings, in order of the look's first finding. A
@@ -314,10 +258,9 @@ impl FindingStore<'_> {
             " AND event_id = first.event_id AND shadow = first.shadow AND collapse_key IS NOT NULL) f
              JOIN shadow_version v ON v.id = f.version ORDER BY first.seq, f.seq",
         );
-        let rows: Vec<FirstRow> = query.build_query_as().fetch_all(&self.0.read).await?;
         let mut looks: Vec<(i64, Look)> = Vec::new();
-        for FirstRow { first_seq, look: LookRow { finding, shadow_version } } in rows {
-            let item = (finding.into(), shadow_version);
+        for row in &query.build().fetch_all(&self.0.read).await? {
+            let (first_seq, item) = (column::<i64>(row, "first_seq")?, Record::read(row)?);
             match looks.last_mut() {
                 Some((seq, look)) if *seq == first_seq => look.push(item),
                 _ => looks.push((first_seq, vec![item])),
@@ -337,13 +280,7 @@ impl FindingStore<'_> {
             )
         };
         let query = format!("/* findings.judged */ {} UNION ALL {}", part("="), part("<>"));
-        let rows: Vec<FindingRow> = sqlx::query_as(sqlx::AssertSqlSafe(query))
-            .bind(shadow)
-            .bind(agent)
-            .bind(most)
-            .fetch_all(&self.0.work)
-            .await?;
-        Ok(rows.into_iter().map(Into::into).collect())
+        sql::all(&self.0.work, AssertSqlSafe(query), (shadow, agent, most)).await
     }
 
     /// Returns findings of every mode after number `seq`, in order.
@@ -353,8 +290,7 @@ impl FindingStore<'_> {
     pub async fn findings_behind(self, seq: i64, limit: u32) -> Result<Vec<(i64, FindingItem)>, StoreError> {
         let mut query = QueryBuilder::new(COLUMNS);
         query.push(" AND seq > ").push_bind(seq).push(" ORDER BY seq LIMIT ").push_bind(i64::from(limit));
-        let rows: Vec<FindingRow> = query.build_query_as().fetch_all(&self.0.read).await?;
-        Ok(rows.into_iter().map(|row| (row.seq, row.into())).collect())
+        sql::numbered(&self.0.read, &mut query).await
     }
 
     /// Stores a judgement of a finding; returns false if the finding does not exist.
@@ -367,16 +303,13 @@ impl FindingStore<'_> {
         status: Option<&str>,
         note: Option<&str>,
     ) -> Result<bool, StoreError> {
-        let done = sqlx::query(
+        sql::changed(
+            &self.0.work,
             "UPDATE finding SET status = coalesce($2, status), note = coalesce($3, note), \
              status_at = CASE WHEN $2 IS NULL THEN status_at ELSE clock() END WHERE id = $1",
+            (id.0, status, note),
         )
-        .bind(id.0)
-        .bind(status)
-        .bind(note)
-        .execute(&self.0.work)
-        .await?;
-        Ok(done.rows_affected() > 0)
+        .await
     }
 }
 
@@ -385,11 +318,9 @@ pub(super) async fn of_reviews(
     database: impl PgExecutor<'_>,
     reviews: &[ReviewId],
 ) -> Result<Vec<FindingItem>, StoreError> {
-    let ids: Vec<Uuid> = reviews.iter().map(|id| id.0).collect();
     let mut query = QueryBuilder::new(COLUMNS);
-    query.push(" AND review_id = ANY(").push_bind(ids).push(") ORDER BY seq");
-    let rows: Vec<FindingRow> = query.build_query_as().fetch_all(database).await?;
-    Ok(rows.into_iter().map(Into::into).collect())
+    query.push(" AND review_id = ANY(").push_bind(uuids(reviews)).push(") ORDER BY seq");
+    sql::built(database, &mut query).await
 }
 
 /// Returns findings of looks with numbers of feed `result` from `after`, exclusive, to `until`, in order, each with the
@@ -399,30 +330,19 @@ pub(super) async fn looked_between(
     after: i64,
     until: i64,
     most: i64,
-) -> Result<Vec<(i64, FindingItem, String)>, StoreError> {
+) -> Result<Vec<(i64, (FindingItem, String))>, StoreError> {
     let mut query = QueryBuilder::new("SELECT f.*, v.version AS shadow_version FROM (");
     query.push(COLUMNS).push(" AND collapse_key IS NOT NULL AND seq > ").push_bind(after);
     query.push(" AND seq <= ").push_bind(until).push(" ORDER BY seq LIMIT ").push_bind(most);
     query.push(") f JOIN shadow_version v ON v.id = f.version ORDER BY f.seq");
-    let rows: Vec<LookRow> = query.build_query_as().fetch_all(database).await?;
-    Ok(rows.into_iter().map(|row| (row.finding.seq, row.finding.into(), row.shadow_version)).collect())
+    sql::numbered(database, &mut query).await
 }
 
 /// Findings of a shadow's look at an event, each with the hash of the shadow's configuration.
 pub type Look = Vec<(FindingItem, String)>;
 
-/// A finding of a look, and the number of the look's first finding.
-#[derive(FromRow)]
-struct FirstRow {
-    first_seq: i64,
-    #[sqlx(flatten)]
-    look: LookRow,
-}
-
-/// A finding of a look, with the hash of its shadow's configuration.
-#[derive(FromRow)]
-struct LookRow {
-    #[sqlx(flatten)]
-    finding: FindingRow,
-    shadow_version: String,
+impl Record for (FindingItem, String) {
+    fn read(row: &PgRow) -> Result<Self, sqlx::Error> {
+        Ok((FindingItem::read(row)?, column(row, "shadow_version")?))
+    }
 }

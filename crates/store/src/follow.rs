@@ -6,12 +6,14 @@
 
 use std::collections::HashMap;
 
-use uuid::Uuid;
-
 use super::{
     StoreError,
     aggregates::ReviewStore,
-    findings, reflexions, reviews,
+    findings,
+    paging::Feed,
+    pool::Pool,
+    reflexions, reviews,
+    sql::{self, uuids},
     transaction::{Tx, begin},
     verdicts,
 };
@@ -55,26 +57,42 @@ pub struct FollowerPage {
     until: i64,
 }
 
+/// Locks the row of a follower until the end of the transaction; returns the last number that it has followed, or
+/// `None` while another process follows.
+pub(super) async fn hold(mut tx: Tx, follower: &str) -> Result<Option<(Tx, i64)>, StoreError> {
+    let hold = "/* follow.hold */ SELECT seq FROM follower WHERE name = $1 FOR UPDATE SKIP LOCKED";
+    match sql::optional(&mut *tx, hold, (follower,)).await? {
+        Some(from) => Ok(Some((tx, from))),
+        None => {
+            tx.rollback().await?;
+            Ok(None)
+        }
+    }
+}
+
+/// Stores the new number of a follower, and commits.
+pub(super) async fn move_on(mut tx: Tx, follower: &str, until: i64) -> Result<(), StoreError> {
+    let done = "/* follow.done */ UPDATE follower SET seq = $2 WHERE name = $1 AND seq < $2";
+    sql::execute(&mut *tx, done, (follower, until)).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Moves a follower to the end of a feed.
+pub(super) async fn skip(pool: &Pool, follower: &str, feed: Feed) -> Result<(), StoreError> {
+    let skip = "/* follow.skip */ UPDATE follower f SET seq = feed.last FROM feed
+                WHERE f.name = $1 AND feed.name = $2 AND f.seq < feed.last";
+    sql::execute(pool, skip, (follower, feed.as_str())).await
+}
+
 impl ReviewStore<'_> {
     /// Returns the next page of a follower, at most `most` reviews; `None` while another process follows.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn follow(self, follower: Follower, most: i64) -> Result<Option<FollowerPage>, StoreError> {
-        let mut tx = begin(&self.0.work).await?;
-        let from: Option<i64> =
-            sqlx::query_scalar("/* follow.hold */ SELECT seq FROM follower WHERE name = $1 FOR UPDATE SKIP LOCKED")
-                .bind(follower.as_str())
-                .fetch_optional(&mut *tx)
-                .await?;
-        let Some(from) = from else {
-            tx.rollback().await?;
-            return Ok(None);
-        };
+        let Some((mut tx, from)) = hold(begin(&self.0.work).await?, follower.as_str()).await? else { return Ok(None) };
         // Read first: each row with a number up to this one is committed, and visible to later statements.
-        let last: i64 = sqlx::query_scalar("/* follow.last */ SELECT last FROM feed WHERE name = 'result'")
-            .fetch_one(&mut *tx)
-            .await?;
+        let last: i64 = sql::one(&mut *tx, "/* follow.last */ SELECT last FROM feed WHERE name = 'result'", ()).await?;
         if last <= from {
             return Ok(Some(FollowerPage { ended: FollowedItems::default(), tx, follower, until: from }));
         }
@@ -94,7 +112,7 @@ impl ReviewStore<'_> {
         }
         let verdicts = verdicts::filed_between(&mut tx, from, until).await?;
         let reviews = rows.into_iter().map(|(_, review)| review).collect();
-        let looks = looks.into_iter().map(|(_, finding, version)| (finding, version)).collect();
+        let looks = looks.into_iter().map(|(_, look)| look).collect();
         Ok(Some(FollowerPage {
             ended: FollowedItems { reviews, verdicts, looks, repeated, more },
             tx,
@@ -108,14 +126,7 @@ impl ReviewStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn skip_following(self, follower: Follower) -> Result<(), StoreError> {
-        sqlx::query(
-            "/* follow.skip */ UPDATE follower f SET seq = feed.last FROM feed
-             WHERE f.name = $1 AND feed.name = 'result' AND f.seq < feed.last",
-        )
-        .bind(follower.as_str())
-        .execute(&self.0.work)
-        .await?;
-        Ok(())
+        skip(&self.0.work, follower.as_str(), Feed::Result).await
     }
 }
 
@@ -132,14 +143,15 @@ impl FollowerPage {
     /// # Errors
     /// The database does not answer.
     pub async fn events(&mut self) -> Result<HashMap<EventId, (i64, Vec<u8>)>, StoreError> {
-        let reviewed = self.ended.reviews.iter().flat_map(|review| review.events.iter().map(|event| event.0));
-        let ids: Vec<Uuid> = reviewed.chain(self.ended.looks.iter().map(|(finding, _)| finding.event_id.0)).collect();
-        let rows: Vec<(Uuid, i64, Vec<u8>)> =
-            sqlx::query_as("/* follow.events */ SELECT id, seq, payload FROM event WHERE id = ANY($1)")
-                .bind(ids)
-                .fetch_all(&mut *self.tx)
-                .await?;
-        Ok(rows.into_iter().map(|(id, seq, payload)| (EventId(id), (seq, payload))).collect())
+        let reviewed = self.ended.reviews.iter().flat_map(|review| &review.events);
+        let ids = uuids(reviewed.chain(self.ended.looks.iter().map(|(finding, _)| &finding.event_id)));
+        let rows: Vec<(EventId, i64, Vec<u8>)> = sql::all(
+            &mut *self.tx,
+            "/* follow.events */ SELECT id, seq, payload FROM event WHERE id = ANY($1)",
+            (ids,),
+        )
+        .await?;
+        Ok(rows.into_iter().map(|(id, seq, payload)| (id, (seq, payload))).collect())
     }
 
     /// Commits what was stored and the follower's new number.
@@ -150,11 +162,6 @@ impl FollowerPage {
         if self.follower == Follower::Patterns {
             self.patterns().number().await?;
         }
-        sqlx::query("/* follow.done */ UPDATE follower SET seq = $2 WHERE name = $1 AND seq < $2")
-            .bind(self.follower.as_str())
-            .bind(self.until)
-            .execute(&mut *self.tx)
-            .await?;
-        Ok(self.tx.commit().await?)
+        move_on(self.tx, self.follower.as_str(), self.until).await
     }
 }

@@ -3,11 +3,15 @@
 use jiff::civil::Date;
 use jiff_sqlx::ToSqlx;
 use serde::{Deserialize, Serialize};
-use sqlx::FromRow;
+use sqlx::AssertSqlSafe;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
-use super::{StoreError, aggregates::BriefingStore, briefings::findings_of_days};
+use super::{
+    StoreError,
+    aggregates::BriefingStore,
+    briefings::findings_of_days,
+    sql::{self, column, record},
+};
 use umbra_domain::{FindingId, Mode, Severity};
 
 /// One of the gravest findings of a day or week. Findings of the same fault of an agent are merged into the gravest.
@@ -40,18 +44,9 @@ pub struct GravestFinding {
     pub times: i64,
 }
 
-#[derive(FromRow)]
-struct GravestFindingRow {
-    id: Uuid,
-    severity: i16,
-    category: String,
-    description: String,
-    agent: String,
-    task_id: Option<String>,
-    shadow: String,
-    verified: bool,
-    source: String,
-    times: i64,
+record! {
+    GravestFinding, row: id, severity, category, description, agent, task_id, shadow, verified, source, times;
+    path: format!("/v1/findings/{}", column::<FindingId>(row, "id")?),
 }
 
 impl BriefingStore<'_> {
@@ -74,26 +69,7 @@ impl BriefingStore<'_> {
              SELECT id, severity, category, description, agent, task_id, shadow, verified, source, times FROM fault
              ORDER BY severity DESC, verified OR source = 'check' DESC, times DESC, seq DESC LIMIT $4"
         );
-        let rows: Vec<GravestFindingRow> = sqlx::query_as(sqlx::AssertSqlSafe(sql))
-            .bind(first.to_sqlx())
-            .bind(last.to_sqlx())
-            .bind(Mode::Passive.priority())
-            .bind(most)
-            .fetch_all(&self.0.read)
-            .await?;
-        let gravest = |row: GravestFindingRow| GravestFinding {
-            id: FindingId(row.id),
-            path: format!("/v1/findings/{}", FindingId(row.id)),
-            severity: Severity::from_code(row.severity).unwrap_or(Severity::Critical),
-            category: row.category,
-            description: row.description,
-            agent: row.agent,
-            task_id: row.task_id,
-            shadow: row.shadow,
-            verified: row.verified,
-            source: row.source,
-            times: row.times,
-        };
-        Ok(rows.into_iter().map(gravest).collect())
+        sql::all(&self.0.read, AssertSqlSafe(sql), (first.to_sqlx(), last.to_sqlx(), Mode::Passive.priority(), most))
+            .await
     }
 }

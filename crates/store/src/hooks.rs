@@ -5,7 +5,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{StoreError, aggregates::HookStore};
+use super::{
+    StoreError,
+    aggregates::HookStore,
+    sql::{self, record},
+};
 
 /// Event of a session, to be noted.
 #[derive(Debug, Clone)]
@@ -39,6 +43,8 @@ pub struct HookTurn {
     pub task: Option<String>,
 }
 
+record!(HookTurn: task_id, task);
+
 /// Call that was announced.
 #[derive(Debug, Clone)]
 pub struct AnnouncedCall<'a> {
@@ -69,14 +75,7 @@ pub struct OpenCall {
     pub event: Option<Vec<u8>>,
 }
 
-/// Row of an [`OpenCall`].
-type OpenRow = (String, bool, Option<Vec<u8>>);
-
-impl OpenCall {
-    fn of((call_id, decided, event): OpenRow) -> Self {
-        Self { call_id, decided, event }
-    }
-}
+record!(OpenCall: call_id, decided, event);
 
 /// Hooks of a host and agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -100,15 +99,19 @@ pub struct HookedHost {
     pub seen_at: Timestamp,
 }
 
+record!(HookedHost: host, shown_host, agent, mode, sessions, calls, undecided, seen_at);
+
 impl HookStore<'_> {
     /// Notes an event of a session, and returns the session's turn.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn note(self, note: &HookNote<'_>) -> Result<HookTurn, StoreError> {
-        let (task_id, task): (String, Option<String>) = sqlx::query_as(
+        sql::one(
+            &self.0.work,
             "/* hooks.note */
-             INSERT INTO hook_session AS s (agent, session, host, shown_host, mode, event, prompts, task_id, task, calls)
+             INSERT INTO hook_session AS s
+                 (agent, session, host, shown_host, mode, event, prompts, task_id, task, calls)
              VALUES ($1, $2, $3, $4, $5, $6, $8, $2 || '/' || coalesce($7, $8::text), $9, $10)
              ON CONFLICT (agent, session) DO UPDATE SET
                  host = $3, shown_host = coalesce($4, s.shown_host), mode = $5, event = $6, seen_at = clock(),
@@ -118,20 +121,20 @@ impl HookStore<'_> {
                  task = CASE WHEN $8 > 0 THEN $9 ELSE s.task END,
                  held = CASE WHEN $8 > 0 THEN 0 ELSE s.held END
              RETURNING task_id, task",
+            (
+                note.agent,
+                note.session,
+                note.host,
+                note.shown_host,
+                note.mode,
+                note.event,
+                note.turn,
+                i32::from(note.prompt.is_some()),
+                note.prompt,
+                i64::from(note.is_call),
+            ),
         )
-        .bind(note.agent)
-        .bind(note.session)
-        .bind(note.host)
-        .bind(note.shown_host)
-        .bind(note.mode)
-        .bind(note.event)
-        .bind(note.turn)
-        .bind(i32::from(note.prompt.is_some()))
-        .bind(note.prompt)
-        .bind(i64::from(note.is_call))
-        .fetch_one(&self.0.work)
-        .await?;
-        Ok(HookTurn { task_id, task })
+        .await
     }
 
     /// Stores a call whose result is still to come. A call that is announced twice is stored once.
@@ -139,20 +142,13 @@ impl HookStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn announce(self, call: &AnnouncedCall<'_>) -> Result<(), StoreError> {
-        sqlx::query(
+        sql::execute(
+            &self.0.work,
             "/* hooks.announce */ INSERT INTO hook_call (agent, session, call_id, digest, task_id, decided, event)
              VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (agent, session, call_id) DO NOTHING",
+            (call.agent, call.session, call.call_id, call.digest.as_slice(), call.task_id, call.decided, &call.event),
         )
-        .bind(call.agent)
-        .bind(call.session)
-        .bind(call.call_id)
-        .bind(call.digest.as_slice())
-        .bind(call.task_id)
-        .bind(call.decided)
-        .bind(&call.event)
-        .execute(&self.0.work)
-        .await?;
-        Ok(())
+        .await
     }
 
     /// Settles a call whose event is filed; `digest` is that of the arguments which the host will report.
@@ -160,17 +156,13 @@ impl HookStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn settle(self, agent: &str, session: &str, call_id: &str, digest: &[u8; 32]) -> Result<(), StoreError> {
-        sqlx::query(
+        sql::execute(
+            &self.0.work,
             "/* hooks.settle */ UPDATE hook_call SET event = NULL, digest = $4
              WHERE agent = $1 AND session = $2 AND call_id = $3",
+            (agent, session, call_id, digest.as_slice()),
         )
-        .bind(agent)
-        .bind(session)
-        .bind(call_id)
-        .bind(digest.as_slice())
-        .execute(&self.0.work)
-        .await?;
-        Ok(())
+        .await
     }
 
     /// Takes the call that a result belongs to: by its id, or, for a host without ids, the oldest call with the same
@@ -185,21 +177,17 @@ impl HookStore<'_> {
         call_id: Option<&str>,
         digest: &[u8; 32],
     ) -> Result<Option<OpenCall>, StoreError> {
-        let row: Option<OpenRow> = sqlx::query_as(
+        sql::optional(
+            &self.0.work,
             "/* hooks.take */ WITH c AS (
                  SELECT id, call_id, decided, event FROM hook_call WHERE agent = $1 AND session = $2
                      AND CASE WHEN $3::text IS NULL THEN digest = $4 ELSE call_id = $3 END
                  ORDER BY event IS NULL, id LIMIT 1 FOR UPDATE SKIP LOCKED),
              gone AS (DELETE FROM hook_call WHERE id IN (SELECT id FROM c WHERE event IS NOT NULL))
              SELECT call_id, decided, event FROM c",
+            (agent, session, call_id, digest.as_slice()),
         )
-        .bind(agent)
-        .bind(session)
-        .bind(call_id)
-        .bind(digest.as_slice())
-        .fetch_optional(&self.0.work)
-        .await?;
-        Ok(row.map(OpenCall::of))
+        .await
     }
 
     /// Takes all calls of a turn that has ended: their results do not come any more.
@@ -207,16 +195,14 @@ impl HookStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn take_all(self, agent: &str, session: &str) -> Result<Vec<OpenCall>, StoreError> {
-        let rows: Vec<OpenRow> = sqlx::query_as(
+        sql::all(
+            &self.0.work,
             "/* hooks.take_all */ WITH gone AS (
                  DELETE FROM hook_call WHERE agent = $1 AND session = $2 RETURNING id, call_id, decided, event)
              SELECT call_id, decided, event FROM gone ORDER BY id",
+            (agent, session),
         )
-        .bind(agent)
-        .bind(session)
-        .fetch_all(&self.0.work)
-        .await?;
-        Ok(rows.into_iter().map(OpenCall::of).collect())
+        .await
     }
 
     /// Takes calls that were announced long ago: their sessions have died. Returns each with its agent.
@@ -224,15 +210,14 @@ impl HookStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn take_stale(self, age: std::time::Duration, most: i64) -> Result<Vec<(String, OpenCall)>, StoreError> {
-        let rows: Vec<(String, String, bool, Option<Vec<u8>>)> = sqlx::query_as(
+        let rows: Vec<(String, String, bool, Option<Vec<u8>>)> = sql::all(
+            &self.0.work,
             "/* hooks.take_stale */ DELETE FROM hook_call WHERE id IN (
                  SELECT id FROM hook_call WHERE called_at < clock() - make_interval(secs => $1)
                  ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)
              RETURNING agent, call_id, decided, event",
+            (age.as_secs_f64(), most),
         )
-        .bind(age.as_secs_f64())
-        .bind(most)
-        .fetch_all(&self.0.work)
         .await?;
         Ok(rows
             .into_iter()
@@ -245,14 +230,12 @@ impl HookStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn count_undecided(self, agent: &str, session: &str) -> Result<(), StoreError> {
-        sqlx::query(
+        sql::execute(
+            &self.0.work,
             "/* hooks.undecided */ UPDATE hook_session SET undecided = undecided + 1 WHERE agent = $1 AND session = $2",
+            (agent, session),
         )
-        .bind(agent)
-        .bind(session)
-        .execute(&self.0.work)
-        .await?;
-        Ok(())
+        .await
     }
 
     /// Returns the sidecar's session of a host's session.
@@ -260,12 +243,11 @@ impl HookStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn companion(self, agent: &str, session: &str) -> Result<Option<Uuid>, StoreError> {
-        let id: Option<Option<Uuid>> = sqlx::query_scalar(
+        let id: Option<Option<Uuid>> = sql::optional(
+            &self.0.work,
             "/* hooks.companion */ SELECT sidecar FROM hook_session WHERE agent = $1 AND session = $2",
+            (agent, session),
         )
-        .bind(agent)
-        .bind(session)
-        .fetch_optional(&self.0.work)
         .await?;
         Ok(id.flatten())
     }
@@ -275,15 +257,12 @@ impl HookStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn keep_companion(self, agent: &str, session: &str, id: Uuid) -> Result<(), StoreError> {
-        sqlx::query(
+        sql::execute(
+            &self.0.work,
             "/* hooks.keep_companion */ UPDATE hook_session SET sidecar = $3 WHERE agent = $1 AND session = $2",
+            (agent, session, id),
         )
-        .bind(agent)
-        .bind(session)
-        .bind(id)
-        .execute(&self.0.work)
-        .await?;
-        Ok(())
+        .await
     }
 
     /// Counts that the end of the turn is held; returns false if it was held `most` times already.
@@ -291,15 +270,12 @@ impl HookStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn hold(self, agent: &str, session: &str, most: i32) -> Result<bool, StoreError> {
-        let held = sqlx::query(
+        sql::changed(
+            &self.0.work,
             "/* hooks.hold */ UPDATE hook_session SET held = held + 1 WHERE agent = $1 AND session = $2 AND held < $3",
+            (agent, session, most),
         )
-        .bind(agent)
-        .bind(session)
-        .bind(most)
-        .execute(&self.0.work)
-        .await?;
-        Ok(held.rows_affected() > 0)
+        .await
     }
 
     /// True if hooks in enforce were heard of within the last day.
@@ -307,11 +283,13 @@ impl HookStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn enforces(self) -> Result<bool, StoreError> {
-        let enforces = sqlx::query_scalar(
+        sql::one(
+            &self.0.work,
             "/* hooks.enforces */ SELECT EXISTS (SELECT FROM hook_session
              WHERE seen_at > clock() - interval '1 day' AND mode = 'enforce')",
-        );
-        Ok(enforces.fetch_one(&self.0.work).await?)
+            (),
+        )
+        .await
     }
 
     /// Lists hosts with their agents and modes, the last seen first.
@@ -319,24 +297,13 @@ impl HookStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn list(self) -> Result<Vec<HookedHost>, StoreError> {
-        type Row = (String, Option<String>, String, String, i64, i64, i64, jiff_sqlx::Timestamp);
-        let rows: Vec<Row> = sqlx::query_as(
-            "/* hooks.list */ SELECT host, shown_host, agent, mode, count(*), sum(calls)::bigint,
-                 sum(undecided)::bigint, max(seen_at)
+        sql::all(
+            &self.0.work,
+            "/* hooks.list */ SELECT host, shown_host, agent, mode, count(*) AS sessions,
+                 sum(calls)::bigint AS calls, sum(undecided)::bigint AS undecided, max(seen_at) AS seen_at
              FROM hook_session GROUP BY host, shown_host, agent, mode ORDER BY max(seen_at) DESC LIMIT 200",
+            (),
         )
-        .fetch_all(&self.0.work)
-        .await?;
-        let listed = |(host, shown_host, agent, mode, sessions, calls, undecided, seen_at): Row| HookedHost {
-            host,
-            shown_host,
-            agent,
-            mode,
-            sessions,
-            calls,
-            undecided,
-            seen_at: seen_at.to_jiff(),
-        };
-        Ok(rows.into_iter().map(listed).collect())
+        .await
     }
 }

@@ -2,7 +2,7 @@
 
 use secrecy::{ExposeSecret, SecretSlice};
 
-use super::{Store, StoreError};
+use super::{Store, StoreError, sql};
 
 /// The key of this installation's hashes (idempotency, samples, API keys).
 #[derive(Debug, Clone)]
@@ -14,11 +14,13 @@ impl Store {
     /// # Errors
     /// The database does not answer, or holds a secret of another length.
     pub async fn installation(&self, fresh: [u8; 32]) -> Result<Installation, StoreError> {
-        sqlx::query("INSERT INTO installation (secret) VALUES ($1) ON CONFLICT DO NOTHING")
-            .bind(fresh.as_slice())
-            .execute(&self.control)
-            .await?;
-        let secret: Vec<u8> = sqlx::query_scalar("SELECT secret FROM installation").fetch_one(&self.control).await?;
+        sql::execute(
+            &self.control,
+            "INSERT INTO installation (secret) VALUES ($1) ON CONFLICT DO NOTHING",
+            (fresh.as_slice(),),
+        )
+        .await?;
+        let secret: Vec<u8> = sql::one(&self.control, "SELECT secret FROM installation", ()).await?;
         Ok(Installation(secret.into()))
     }
 }

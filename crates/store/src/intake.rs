@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::{
     StoreError,
     aggregates::EventStore,
+    sql::{self, uuids},
     transaction::{BEGIN, Tx, begin, begin_on},
 };
 use umbra_domain::{EventId, Trigger};
@@ -118,11 +119,8 @@ impl EventStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn stored(self, ids: &[EventId]) -> Result<Vec<EventId>, StoreError> {
-        let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
         let mut connection = self.0.writer.take().await?;
-        let found = sqlx::query_scalar("SELECT id FROM event WHERE id = ANY($1)").bind(ids);
-        let found: Vec<Uuid> = found.fetch_all(&mut connection).await?;
-        Ok(found.into_iter().map(EventId).collect())
+        sql::all(&mut connection, "SELECT id FROM event WHERE id = ANY($1)", (uuids(ids),)).await
     }
 }
 
@@ -136,30 +134,26 @@ impl Flush {
         let names: Vec<&[u8]> = keys.iter().map(|k| k.key.as_slice()).collect();
         let bodies: Vec<&[u8]> = keys.iter().map(|k| k.body.as_slice()).collect();
         let events: Vec<Uuid> = keys.iter().map(|k| k.event.0).collect();
-        let fresh: Vec<Uuid> = sqlx::query_scalar(
+        let fresh: Vec<Uuid> = sql::all(
+            &mut *self.0,
             "/* intake.keys */
              INSERT INTO event_key (agent, key, body, event_id)
              SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::uuid[]) k(agent, key, body, event_id)
              ORDER BY agent COLLATE \"C\", key ON CONFLICT DO NOTHING RETURNING event_id",
+            (&agents, &names, &bodies, &events),
         )
-        .bind(&agents)
-        .bind(&names)
-        .bind(&bodies)
-        .bind(&events)
-        .fetch_all(&mut *self.0)
         .await?;
         if fresh.len() == keys.len() {
             return Ok(vec![KeyLookup::Fresh; keys.len()]);
         }
         // A separate statement: only a new snapshot sees rows that the insert waited for.
-        let seen: Vec<(String, Vec<u8>, Vec<u8>, Uuid)> = sqlx::query_as(
+        let seen: Vec<(String, Vec<u8>, Vec<u8>, Uuid)> = sql::all(
+            &mut *self.0,
             "/* intake.keys_seen */
              SELECT agent, key, body, event_id FROM event_key
              JOIN unnest($1::text[], $2::bytea[]) k(agent, key) USING (agent, key)",
+            (&agents, &names),
         )
-        .bind(&agents)
-        .bind(&names)
-        .fetch_all(&mut *self.0)
         .await?;
         let seen: HashMap<_, _> = seen
             .iter()
@@ -186,11 +180,12 @@ impl Flush {
         &mut self,
         keys: &[(MeterKey, Option<String>)],
     ) -> Result<(Timestamp, HashMap<MeterKey, MeterRow>), StoreError> {
-        type Row = (String, String, String, jiff_sqlx::Date, i64, i64, i64, jiff_sqlx::Timestamp, jiff_sqlx::Timestamp);
+        type Row = (String, String, String, Date, i64, i64, i64, Timestamp, Timestamp);
         if keys.is_empty() {
             return Ok((Timestamp::MIN, HashMap::new()));
         }
-        let rows: Vec<Row> = sqlx::query_as(
+        let rows: Vec<Row> = sql::all(
+            &mut *self.0,
             "/* intake.lock */
              INSERT INTO meter (shadow, agent, trigger, day)
              SELECT s, a, t, coalesce((c.at AT TIME ZONE z)::date, 'epoch') FROM (SELECT clock() AS at OFFSET 0) c,
@@ -198,20 +193,21 @@ impl Flush {
              ORDER BY s COLLATE \"C\", a COLLATE \"C\", t COLLATE \"C\", 4
              ON CONFLICT (shadow, agent, trigger, day) DO UPDATE SET used = meter.used
              RETURNING shadow, agent, trigger, day, used, spent_usd, spent_tokens, next_at, clock()",
+            (
+                keys.iter().map(|(k, _)| k.shadow.as_str()).collect::<Vec<_>>(),
+                keys.iter().map(|(k, _)| k.agent.as_str()).collect::<Vec<_>>(),
+                keys.iter().map(|(k, _)| &*k.trigger).collect::<Vec<_>>(),
+                keys.iter().map(|(_, zone)| zone.as_deref()).collect::<Vec<_>>(),
+            ),
         )
-        .bind(keys.iter().map(|(k, _)| k.shadow.as_str()).collect::<Vec<_>>())
-        .bind(keys.iter().map(|(k, _)| k.agent.as_str()).collect::<Vec<_>>())
-        .bind(keys.iter().map(|(k, _)| &*k.trigger).collect::<Vec<_>>())
-        .bind(keys.iter().map(|(_, zone)| zone.as_deref()).collect::<Vec<_>>())
-        .fetch_all(&mut *self.0)
         .await?;
         let mut now = Timestamp::MIN;
         let mut meters = HashMap::with_capacity(rows.len());
         for (shadow, agent, trigger, day, used, spent_usd, spent_tokens, next_at, at) in rows {
-            now = now.max(at.to_jiff());
-            let known = Trigger::parse_stored(&trigger).map(Trigger::as_str);
+            now = now.max(at);
+            let known = Trigger::parse(&trigger).map(Trigger::as_str);
             let trigger = known.map_or(Cow::Owned(trigger), Cow::Borrowed);
-            let row = MeterRow { day: day.to_jiff(), used, spent_usd, spent_tokens, next_at: next_at.to_jiff() };
+            let row = MeterRow { day, used, spent_usd, spent_tokens, next_at };
             meters.insert(MeterKey { shadow, agent, trigger }, row);
         }
         Ok((now, meters))

@@ -8,7 +8,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{StoreError, aggregates::QueueStore, transaction::begin, workers::interval};
+use super::{
+    StoreError,
+    aggregates::QueueStore,
+    sql::{self, column, record},
+    transaction::begin,
+    workers::interval,
+};
 use umbra_domain::{EventId, ReviewId, ReviewScope, SkipReason, Trigger, WorkerId};
 
 /// A job that a worker has leased.
@@ -36,6 +42,11 @@ pub struct Job {
     pub started_at: Timestamp,
 }
 
+record! {
+    Job, row: review, version, shadow, agent, trigger, priority, event, scope, started_at;
+    lease: Lease { worker: WorkerId(column(row, "worker")?), attempt: column(row, "attempt")? },
+}
+
 /// Lease token of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
@@ -51,7 +62,8 @@ impl QueueStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn claim(self, worker: WorkerId, kept: i64, general: i64) -> Result<Vec<Job>, StoreError> {
-        let rows: Vec<Row> = sqlx::query_as(
+        sql::all(
+            &self.0.work,
             "/* jobs.claim */
              WITH urgent AS (
                  SELECT id FROM review WHERE state = 'queued' AND mode = 0 AND run_at <= (SELECT clock())
@@ -64,18 +76,15 @@ impl QueueStore<'_> {
                  UPDATE review SET state = 'running', worker = $1, attempt = attempt + 1,
                      started_at = coalesce(started_at, clock())
                  WHERE id IN (SELECT id FROM urgent UNION ALL SELECT id FROM other)
-                 RETURNING id, shadow, version, agent, trigger, mode, attempt, scope, started_at
+                 RETURNING id AS review, worker, shadow, version, agent, trigger, mode AS priority, attempt, scope,
+                     started_at
              )
-             SELECT t.*, e.event_id FROM taken t, LATERAL (
-                 SELECT event_id FROM review_event WHERE review_id = t.id ORDER BY event_id LIMIT 1) e
-             ORDER BY t.mode, t.id",
+             SELECT t.*, e.event_id AS event FROM taken t, LATERAL (
+                 SELECT event_id FROM review_event WHERE review_id = t.review ORDER BY event_id LIMIT 1) e
+             ORDER BY t.priority, t.review",
+            (worker.0, kept, general),
         )
-        .bind(worker.0)
-        .bind(kept)
-        .bind(general)
-        .fetch_all(&self.0.work)
-        .await?;
-        rows.into_iter().map(|row| job(worker, row)).collect()
+        .await
     }
 
     /// Leases one review if it is due.
@@ -83,22 +92,21 @@ impl QueueStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn claim_one(self, worker: WorkerId, review: ReviewId) -> Result<Option<Job>, StoreError> {
-        let row: Option<Row> = sqlx::query_as(
+        sql::optional(
+            &self.0.work,
             "/* jobs.claim_one */
              WITH taken AS (
                  UPDATE review SET state = 'running', worker = $1, attempt = attempt + 1,
                      started_at = coalesce(started_at, clock())
                  WHERE id = $2 AND state = 'queued' AND run_at <= clock()
-                 RETURNING id, shadow, version, agent, trigger, mode, attempt, scope, started_at
+                 RETURNING id AS review, worker, shadow, version, agent, trigger, mode AS priority, attempt, scope,
+                     started_at
              )
-             SELECT t.*, e.event_id FROM taken t, LATERAL (
-                 SELECT event_id FROM review_event WHERE review_id = t.id ORDER BY event_id LIMIT 1) e",
+             SELECT t.*, e.event_id AS event FROM taken t, LATERAL (
+                 SELECT event_id FROM review_event WHERE review_id = t.review ORDER BY event_id LIMIT 1) e",
+            (worker.0, review.0),
         )
-        .bind(worker.0)
-        .bind(review.0)
-        .fetch_optional(&self.0.work)
-        .await?;
-        row.map(|row| job(worker, row)).transpose()
+        .await
     }
 
     /// Puts a job back, to run again after `delay`; returns false if the lease was lost.
@@ -113,21 +121,15 @@ impl QueueStore<'_> {
         failure: &str,
         counted: bool,
     ) -> Result<bool, StoreError> {
-        let done = sqlx::query(
+        sql::changed(
+            &self.0.work,
             "/* jobs.put_back */
              UPDATE review SET state = 'queued', worker = NULL, run_at = clock() + $4, failure = $5,
                  attempt = CASE WHEN $6 THEN attempt ELSE attempt - 1 END
              WHERE id = $1 AND worker = $2 AND attempt = $3 AND state = 'running'",
+            (review.0, lease.worker.0, lease.attempt, interval(delay), failure, counted),
         )
-        .bind(review.0)
-        .bind(lease.worker.0)
-        .bind(lease.attempt)
-        .bind(interval(delay))
-        .bind(failure)
-        .bind(counted)
-        .execute(&self.0.work)
-        .await?;
-        Ok(done.rows_affected() > 0)
+        .await
     }
 
     /// Gives a review up without an assessment. Its unit returns, once and to its own day, unless a call may have been
@@ -145,16 +147,17 @@ impl QueueStore<'_> {
     ) -> Result<bool, StoreError> {
         let mut tx = begin(&self.0.work).await?;
         // Meters are locked before reviews: the order of locks is the same everywhere.
-        sqlx::query(
+        sql::execute(
+            &mut *tx,
             "/* jobs.give_up.lock */
              SELECT FROM meter m JOIN review r ON r.id = $1 AND m.shadow = r.shadow AND m.agent IN ('', r.agent)
                  AND (m.trigger = '' AND m.day = r.day OR m.begun_by = $1)
              ORDER BY m.shadow COLLATE \"C\", m.agent COLLATE \"C\", m.trigger COLLATE \"C\" FOR UPDATE OF m",
+            (review.0,),
         )
-        .bind(review.0)
-        .execute(&mut *tx)
         .await?;
-        let state: Option<String> = sqlx::query_scalar(
+        let state: Option<String> = sql::optional(
+            &mut *tx,
             "/* jobs.give_up */
              WITH r AS (
                  UPDATE review SET finished_at = clock(), reason = $4, failure = $5,
@@ -178,14 +181,8 @@ impl QueueStore<'_> {
                  ON CONFLICT (shadow, reason, day, replica) DO UPDATE SET n = skip_count.n + excluded.n
              )
              SELECT state FROM r",
+            (review.0, lease.worker.0, lease.attempt, reason.code(), failure, zone),
         )
-        .bind(review.0)
-        .bind(lease.worker.0)
-        .bind(lease.attempt)
-        .bind(reason.code())
-        .bind(failure)
-        .bind(zone)
-        .fetch_optional(&mut *tx)
         .await?;
         tx.commit().await?;
         Ok(state.is_some())
@@ -196,8 +193,7 @@ impl QueueStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn releases(self) -> Result<i64, StoreError> {
-        let releases = sqlx::query_scalar("/* jobs.releases */ SELECT last FROM feed WHERE name = 'release'");
-        Ok(releases.fetch_one(&self.0.control).await?)
+        sql::one(&self.0.control, "/* jobs.releases */ SELECT last FROM feed WHERE name = 'release'", ()).await
     }
 
     /// Counts queued, running and due reviews, and measures how long the oldest has been due.
@@ -205,39 +201,18 @@ impl QueueStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn queue_depth(self) -> Result<QueueDepth, StoreError> {
-        let (queued, running, due, oldest): (i64, i64, i64, Option<f64>) = sqlx::query_as(
+        let (queued, running, due, oldest): (i64, i64, i64, Option<f64>) = sql::one(
+            &self.0.control,
             "/* jobs.depth */
              SELECT count(*) FILTER (WHERE state = 'queued'), count(*) FILTER (WHERE state = 'running'),
                     count(*) FILTER (WHERE state = 'queued' AND run_at <= c.at),
                     extract(epoch FROM max(c.at - run_at) FILTER (WHERE state = 'queued'))::float8
              FROM review, (SELECT clock() AS at OFFSET 0) c WHERE state IN ('queued', 'running')",
+            (),
         )
-        .fetch_one(&self.0.control)
         .await?;
         Ok(QueueDepth { queued, running, due, oldest_age_seconds: oldest.unwrap_or(0.0).max(0.0) })
     }
-}
-
-type Row = (uuid::Uuid, String, i32, String, i16, i16, i32, i16, jiff_sqlx::Timestamp, uuid::Uuid);
-
-fn job(worker: WorkerId, row: Row) -> Result<Job, StoreError> {
-    let (id, shadow, version, agent, trigger, priority, attempt, scope, started_at, event) = row;
-    let broken = || {
-        let problem = format!("unknown trigger {trigger} or scope {scope}");
-        StoreError::Inconsistent { table: "review", problem }
-    };
-    Ok(Job {
-        review: ReviewId(id),
-        lease: Lease { worker, attempt },
-        version,
-        shadow,
-        agent,
-        trigger: Trigger::from_code(trigger).ok_or_else(broken)?,
-        priority,
-        event: EventId(event),
-        scope: ReviewScope::from_code(scope).ok_or_else(broken)?,
-        started_at: started_at.to_jiff(),
-    })
 }
 
 /// Depth of the queue.

@@ -3,9 +3,12 @@
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
-use super::{StoreError, aggregates::KeyStore};
+use super::{
+    StoreError,
+    aggregates::KeyStore,
+    sql::{self, record},
+};
 use umbra_domain::KeyId;
 
 /// A key as it is listed, without its secret.
@@ -30,6 +33,8 @@ pub struct KeyRow {
     pub revoked_at: Option<Timestamp>,
 }
 
+record!(KeyRow: id, name, hash, scopes, agents, created_at, revoked_at);
+
 impl KeyStore<'_> {
     /// Stores a key.
     ///
@@ -43,15 +48,12 @@ impl KeyStore<'_> {
         scopes: &[String],
         agents: &[String],
     ) -> Result<(), StoreError> {
-        sqlx::query("INSERT INTO api_key (id, name, hash, scopes, agents) VALUES ($1, $2, $3, $4, $5)")
-            .bind(id.0)
-            .bind(name)
-            .bind(hash.as_slice())
-            .bind(scopes)
-            .bind(agents)
-            .execute(&self.0.control)
-            .await?;
-        Ok(())
+        sql::execute(
+            &self.0.control,
+            "INSERT INTO api_key (id, name, hash, scopes, agents) VALUES ($1, $2, $3, $4, $5)",
+            (id.0, name, hash.as_slice(), scopes, agents),
+        )
+        .await
     }
 
     /// Returns every key, revoked ones included, oldest first.
@@ -59,24 +61,8 @@ impl KeyStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn list(self) -> Result<Vec<KeyRow>, StoreError> {
-        type Row =
-            (Uuid, String, Vec<u8>, Vec<String>, Vec<String>, jiff_sqlx::Timestamp, Option<jiff_sqlx::Timestamp>);
-        let rows: Vec<Row> =
-            sqlx::query_as("SELECT id, name, hash, scopes, agents, created_at, revoked_at FROM api_key ORDER BY id")
-                .fetch_all(&self.0.control)
-                .await?;
-        Ok(rows
-            .into_iter()
-            .map(|(id, name, hash, scopes, agents, created_at, revoked_at)| KeyRow {
-                id: KeyId(id),
-                name,
-                hash,
-                scopes,
-                agents,
-                created_at: created_at.to_jiff(),
-                revoked_at: revoked_at.map(jiff_sqlx::Timestamp::to_jiff),
-            })
-            .collect())
+        let keys = "SELECT id, name, hash, scopes, agents, created_at, revoked_at FROM api_key ORDER BY id";
+        sql::all(&self.0.control, keys, ()).await
     }
 
     /// Revokes a key; returns false if it does not exist. Revoking twice changes nothing.
@@ -84,10 +70,11 @@ impl KeyStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn revoke(self, id: KeyId) -> Result<bool, StoreError> {
-        let done = sqlx::query("UPDATE api_key SET revoked_at = coalesce(revoked_at, clock()) WHERE id = $1")
-            .bind(id.0)
-            .execute(&self.0.control)
-            .await?;
-        Ok(done.rows_affected() > 0)
+        sql::changed(
+            &self.0.control,
+            "UPDATE api_key SET revoked_at = coalesce(revoked_at, clock()) WHERE id = $1",
+            (id.0,),
+        )
+        .await
     }
 }

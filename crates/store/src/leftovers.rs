@@ -6,6 +6,7 @@
 
 use uuid::Uuid;
 
+use sqlx::AssertSqlSafe;
 use umbra_domain::ReviewId;
 
 use super::{
@@ -13,6 +14,7 @@ use super::{
     aggregates::UpkeepStore,
     erasure::{ERASED, ErasedCounts, ErasureScope, blank_findings, erase_review_texts},
     pool::Connection,
+    sql,
     transaction::begin,
 };
 
@@ -47,10 +49,8 @@ impl UpkeepStore<'_> {
                     (SELECT count(*) FROM sidecar_session WHERE {column} = $1),
                     (SELECT count(*) FROM pattern WHERE {column} = $1)"
         );
-        let row: (i64, i64, i64, i64, i64) =
-            sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(whose.name()).bind(ERASED).fetch_one(&self.0.work).await?;
-        let [reviews, findings, verdicts, sessions, patterns] =
-            [row.0, row.1, row.2, row.3, row.4].map(|n| u64::try_from(n).unwrap_or(0));
+        let (reviews, findings, verdicts, sessions, patterns) =
+            sql::one(&self.0.work, AssertSqlSafe(sql), (whose.name(), ERASED)).await?;
         Ok(ErasedCounts { reviews, findings, verdicts, sessions, patterns, ..ErasedCounts::default() })
     }
 
@@ -64,9 +64,7 @@ impl UpkeepStore<'_> {
             "/* leftovers.reviews_of */ SELECT DISTINCT review_id FROM finding WHERE {} = $1 AND review_id IS NOT NULL",
             whose.column()
         );
-        let ids: Vec<Uuid> =
-            sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).bind(whose.name()).fetch_all(&self.0.work).await?;
-        Ok(ids.into_iter().map(ReviewId).collect())
+        sql::all(&self.0.work, AssertSqlSafe(sql), (whose.name(),)).await
     }
 
     /// Erases the leftovers. To be called once the events are erased and the followers have finished what they had
@@ -85,13 +83,8 @@ impl UpkeepStore<'_> {
             let mut after = 0;
             loop {
                 let mut tx = begin(&self.0.work).await?;
-                let page: Vec<(i64, Uuid, Option<Uuid>)> = sqlx::query_as(sqlx::AssertSqlSafe(sql.as_str()))
-                    .bind(whose.name())
-                    .bind(ERASED)
-                    .bind(after)
-                    .bind(STEP)
-                    .fetch_all(&mut *tx)
-                    .await?;
+                let page: Vec<(i64, Uuid, Option<Uuid>)> =
+                    sql::all(&mut *tx, AssertSqlSafe(sql.as_str()), (whose.name(), ERASED, after, STEP)).await?;
                 let Some((last, ..)) = page.last() else { break };
                 after = *last;
                 let ids: Vec<Uuid> = page.iter().map(|(_, id, _)| *id).collect();
@@ -117,21 +110,19 @@ impl UpkeepStore<'_> {
              WHERE {} = $1 AND body::jsonb ? 'tools_digest'",
             whose.column()
         );
-        let sets: Vec<String> =
-            sqlx::query_scalar(sqlx::AssertSqlSafe(named)).bind(whose.name()).fetch_all(&self.0.work).await?;
+        let sets: Vec<String> = sql::all(&self.0.work, AssertSqlSafe(named), (whose.name(),)).await?;
         let mut gone = [0, 0, 0];
         for (table, gone) in ["sidecar_session", "pattern", "pattern_use"].into_iter().zip(&mut gone) {
             let sql = format!("/* leftovers.sidecar */ DELETE FROM {table} WHERE {} = $1", whose.column());
-            let done = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(whose.name()).execute(&self.0.work).await?;
-            *gone = done.rows_affected();
+            *gone = sql::count(&self.0.work, AssertSqlSafe(sql), (whose.name(),)).await?;
         }
         // Deletes the tools of these sessions, unless other sessions have the same set.
-        sqlx::query(
+        sql::execute(
+            &self.0.work,
             "/* leftovers.tools */ DELETE FROM sidecar_tools t WHERE digest = ANY($1)
              AND NOT EXISTS (SELECT FROM sidecar_session s WHERE s.body::jsonb ->> 'tools_digest' = t.digest)",
+            (&sets,),
         )
-        .bind(&sets)
-        .execute(&self.0.work)
         .await?;
         let [sessions, patterns, _] = gone;
         Ok(ErasedCounts { sessions, patterns, ..ErasedCounts::default() })
@@ -172,7 +163,7 @@ impl UpkeepStore<'_> {
             ]);
         }
         for sql in statements {
-            sqlx::query(sqlx::AssertSqlSafe(sql)).bind(whose.name()).execute(&mut *tx).await?;
+            sql::execute(&mut *tx, AssertSqlSafe(sql), (whose.name(),)).await?;
         }
         Ok(tx.commit().await?)
     }
@@ -186,29 +177,28 @@ async fn erase_findings(tx: &mut Connection, findings: &[Uuid]) -> Result<u64, S
          FROM (SELECT DISTINCT agent FROM finding WHERE id = ANY($1)) f
          WHERE strpos(b.body, to_json(f.agent)::text) > 0",
     ] {
-        sqlx::query(sql).bind(findings).execute(&mut *tx).await?;
+        sql::execute(&mut *tx, sql, (findings,)).await?;
     }
     blank_findings(tx, "id", findings).await
 }
 
 /// Erases assessments and scores of reviews, and the texts of their verdicts; returns the number of changed verdicts.
 async fn erase_reviews(tx: &mut Connection, reviews: &[Uuid]) -> Result<u64, StoreError> {
-    sqlx::query(
+    sql::execute(
+        &mut *tx,
         "/* leftovers.assessments */ UPDATE review_assessment SET recommendation = $2, notes = '[]'
          WHERE review_id = ANY($1)",
+        (reviews, ERASED),
     )
-    .bind(reviews)
-    .bind(ERASED)
-    .execute(&mut *tx)
     .await?;
-    sqlx::query("/* leftovers.reviews */ DELETE FROM agent_score WHERE review_id = ANY($1)")
-        .bind(reviews)
-        .execute(&mut *tx)
+    sql::execute(&mut *tx, "/* leftovers.reviews */ DELETE FROM agent_score WHERE review_id = ANY($1)", (reviews,))
         .await?;
-    let verdicts = sqlx::query(
+    sql::count(
+        tx,
         "/* leftovers.verdicts */ UPDATE verdict SET reasons = '[]', recommendation = NULL
          WHERE event_id IN (SELECT event_id FROM review_event WHERE review_id = ANY($1))
            AND (reasons <> '[]' OR recommendation IS NOT NULL)",
-    );
-    Ok(verdicts.bind(reviews).execute(tx).await?.rows_affected())
+        (reviews,),
+    )
+    .await
 }

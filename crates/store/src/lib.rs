@@ -58,6 +58,7 @@ pub mod runs;
 pub mod session_files;
 pub mod sessions;
 mod signed;
+mod sql;
 pub mod status;
 pub mod steps;
 pub mod task_costs;
@@ -243,8 +244,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn now(&self) -> Result<jiff::Timestamp, StoreError> {
-        let now: jiff_sqlx::Timestamp = sqlx::query_scalar("SELECT clock()").fetch_one(&self.control).await?;
-        Ok(now.to_jiff())
+        sql::one(&self.control, "SELECT clock()", ()).await
     }
 }
 

@@ -4,14 +4,19 @@
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
+use serde::Serialize;
+use sqlx::AssertSqlSafe;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
     StoreError,
     aggregates::LookStore,
     events::received_at,
+    follow::{hold, move_on},
     new_findings::{self, NewFindingRow, Repeat},
     results::NewFinding,
+    sql::{self, record},
     transaction::{Tx, begin},
     versions,
 };
@@ -87,16 +92,18 @@ pub struct LookBacklog {
     pub shed: Vec<ShedRange>,
 }
 
-/// A range of events that looks passed over.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A range of events that the built-in checks skipped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ShedRange {
-    /// Number of events in it that were to be looked at.
+    /// Time of receipt of the first event.
+    pub from: Timestamp,
+    /// Time of receipt of the last event.
+    pub until: Timestamp,
+    /// Number of events.
     pub events: i64,
-    /// Time of receipt of the first of them.
-    pub first_at: Timestamp,
-    /// Time of receipt of the last of them.
-    pub last_at: Timestamp,
 }
+
+record!(ShedRange: from, until, events);
 
 /// Most feed numbers that are passed over in one transaction.
 const SHED_AT_ONCE: i64 = 50_000;
@@ -127,11 +134,13 @@ impl LookStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn behind(self) -> Result<i64, StoreError> {
-        let behind = sqlx::query_scalar(
+        sql::one(
+            &self.0.later,
             "/* looks.behind */ SELECT feed.last - f.seq FROM follower f, feed
              WHERE f.name = 'looks' AND feed.name = 'intake'",
-        );
-        Ok(behind.fetch_one(&self.0.later).await?)
+            (),
+        )
+        .await
     }
 
     /// Returns the next events to look at. With `steps`, includes all steps of tasks, whatever their outcomes.
@@ -139,18 +148,9 @@ impl LookStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn next(self, bounds: LookBounds, steps: bool) -> Result<NextLook, StoreError> {
-        let mut tx = begin(&self.0.later).await?;
-        let from: Option<i64> =
-            sqlx::query_scalar("/* looks.hold */ SELECT seq FROM follower WHERE name = 'looks' FOR UPDATE SKIP LOCKED")
-                .fetch_optional(&mut *tx)
-                .await?;
-        let Some(from) = from else {
-            tx.rollback().await?;
-            return Ok(NextLook::Elsewhere);
-        };
-        let last: i64 = sqlx::query_scalar("/* looks.last */ SELECT last FROM feed WHERE name = 'intake'")
-            .fetch_one(&mut *tx)
-            .await?;
+        let held = hold(begin(&self.0.later).await?, "looks").await?;
+        let Some((mut tx, from)) = held else { return Ok(NextLook::Elsewhere) };
+        let last: i64 = sql::one(&mut *tx, "/* looks.last */ SELECT last FROM feed WHERE name = 'intake'", ()).await?;
         if last - from > bounds.backlog {
             // Half of the permitted backlog is left, so that the next range is not passed over at once.
             let until = (last - bounds.backlog / 2).min(from + SHED_AT_ONCE);
@@ -164,29 +164,21 @@ impl LookStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn backlog(self) -> Result<LookBacklog, StoreError> {
-        let (waiting, oldest): (i64, Option<Uuid>) = sqlx::query_as(
+        let (waiting, oldest): (i64, Option<EventId>) = sql::one(
+            &self.0.read,
             "/* looks.waiting */ SELECT count(*), min(e.id::text)::uuid FROM follower f JOIN event e ON e.seq > f.seq
              WHERE f.name = 'looks'",
+            (),
         )
-        .fetch_one(&self.0.read)
         .await?;
-        let ranges: Vec<(i64, jiff_sqlx::Timestamp, jiff_sqlx::Timestamp)> = sqlx::query_as(
-            "/* looks.shed_ranges */ SELECT events, first_at, last_at FROM check_backlog
+        let shed = sql::all(
+            &self.0.read,
+            "/* looks.shed_ranges */ SELECT first_at AS from, last_at AS until, events FROM check_backlog
              WHERE at > clock() - interval '1 day' ORDER BY first_seq DESC LIMIT $1",
+            (MOST_RANGES,),
         )
-        .bind(MOST_RANGES)
-        .fetch_all(&self.0.read)
         .await?;
-        let range = |(events, first, last): (_, jiff_sqlx::Timestamp, jiff_sqlx::Timestamp)| ShedRange {
-            events,
-            first_at: first.to_jiff(),
-            last_at: last.to_jiff(),
-        };
-        Ok(LookBacklog {
-            waiting,
-            oldest_at: oldest.map(|id| received_at(EventId(id))),
-            shed: ranges.into_iter().map(range).collect(),
-        })
+        Ok(LookBacklog { waiting, oldest_at: oldest.map(received_at), shed })
     }
 }
 
@@ -196,16 +188,12 @@ async fn shed(mut tx: Tx, (from, until): (i64, i64), steps: bool) -> Result<i64,
         "/* looks.shed */ SELECT count(*), min(id::text)::uuid, max(id::text)::uuid FROM event
          WHERE seq > $1 AND seq <= $2 AND {TO_LOOK_AT}"
     );
-    let (events, first, last): (i64, Option<Uuid>, Option<Uuid>) = sqlx::query_as(sqlx::AssertSqlSafe(sql))
-        .bind(from)
-        .bind(until)
-        .bind(outcomes())
-        .bind(steps)
-        .fetch_one(&mut *tx)
-        .await?;
+    let (events, first, last): (i64, Option<EventId>, Option<EventId>) =
+        sql::one(&mut *tx, AssertSqlSafe(sql), (from, until, outcomes(), steps)).await?;
     if let Some((first, last)) = first.zip(last) {
-        let at = |id| jiff_sqlx::ToSqlx::to_sqlx(received_at(EventId(id)));
-        sqlx::query(
+        let at = |id| jiff_sqlx::ToSqlx::to_sqlx(received_at(id));
+        sql::execute(
+            &mut *tx,
             "/* looks.record */
              WITH same AS (
                  UPDATE check_backlog SET last_seq = $2, events = events + $3, last_at = $5, at = clock()
@@ -213,21 +201,16 @@ async fn shed(mut tx: Tx, (from, until): (i64, i64), steps: bool) -> Result<i64,
              )
              INSERT INTO check_backlog (first_seq, last_seq, events, first_at, last_at, at)
              SELECT $1 + 1, $2, $3, $4, $5, clock() WHERE NOT EXISTS (SELECT FROM same)",
+            (from, until, events, at(first), at(last)),
         )
-        .bind(from)
-        .bind(until)
-        .bind(events)
-        .bind(at(first))
-        .bind(at(last))
-        .execute(&mut *tx)
         .await?;
     }
-    move_on(tx, until).await?;
+    move_on(tx, "looks", until).await?;
     Ok(events)
 }
 
 async fn page(mut tx: Tx, (from, last): (i64, i64), bounds: LookBounds, steps: bool) -> Result<LookPage, StoreError> {
-    type EventRow = (i64, Uuid, Vec<u8>, Vec<i32>, Vec<i16>, Vec<i16>);
+    type EventRow = (i64, EventId, Vec<u8>, Vec<i32>, Vec<i16>, Vec<i16>);
     let mut until = last.min(from + bounds.numbers);
     if until == from {
         return Ok(LookPage { tx, until, events: Vec::new(), more: false });
@@ -239,15 +222,8 @@ async fn page(mut tx: Tx, (from, last): (i64, i64), bounds: LookBounds, steps: b
              FROM event WHERE seq > $1 AND seq <= $2 AND {TO_LOOK_AT} ORDER BY seq LIMIT $5) e
          WHERE ahead < $6 ORDER BY seq"
     );
-    let rows: Vec<EventRow> = sqlx::query_as(sqlx::AssertSqlSafe(sql))
-        .bind(from)
-        .bind(until)
-        .bind(outcomes())
-        .bind(steps)
-        .bind(bounds.events)
-        .bind(bounds.bytes)
-        .fetch_all(&mut *tx)
-        .await?;
+    let rows: Vec<EventRow> =
+        sql::all(&mut *tx, AssertSqlSafe(sql), (from, until, outcomes(), steps, bounds.events, bounds.bytes)).await?;
     let bytes: usize = rows.iter().map(|row| row.2.len()).sum();
     let full = |count: usize, most: i64| i64::try_from(count).is_ok_and(|count| count >= most);
     if let Some(row) = rows.last()
@@ -258,17 +234,9 @@ async fn page(mut tx: Tx, (from, last): (i64, i64), bounds: LookBounds, steps: b
     let event = |(_, id, payload, shadows, outcomes, triggers): EventRow| {
         let pairs = shadows.into_iter().zip(outcomes).zip(triggers);
         let pairs = pairs.map(|((version, outcome), trigger)| (version, outcome, trigger)).collect();
-        LookEvent { id: EventId(id), payload, pairs }
+        LookEvent { id, payload, pairs }
     };
     Ok(LookPage { tx, until, events: rows.into_iter().map(event).collect(), more: until < last })
-}
-
-async fn move_on(mut tx: Tx, until: i64) -> Result<(), StoreError> {
-    sqlx::query("/* looks.done */ UPDATE follower SET seq = $1 WHERE name = 'looks' AND seq < $1")
-        .bind(until)
-        .execute(&mut *tx)
-        .await?;
-    Ok(tx.commit().await?)
 }
 
 impl LookPage {
@@ -290,7 +258,7 @@ impl LookPage {
         if !found.is_empty() {
             new = store(&mut self.tx, found).await?;
         }
-        move_on(self.tx, self.until).await?;
+        move_on(self.tx, "looks", self.until).await?;
         Ok(new)
     }
 }
@@ -298,17 +266,18 @@ impl LookPage {
 /// Stores findings; returns the indices of the new ones.
 pub(super) async fn store(tx: &mut Tx, found: &[LookFinding]) -> Result<Vec<usize>, StoreError> {
     // The feed's row is locked before earlier findings are looked up: reviews that end meanwhile wait for it.
-    let base: i64 = sqlx::query_scalar(
+    let base: i64 = sql::one(
+        &mut **tx,
         "/* looks.feed */ UPDATE feed SET last = last + $1 WHERE name = 'result' RETURNING last - $1",
+        (i64::try_from(found.len()).unwrap_or(0),),
     )
-    .bind(i64::try_from(found.len()).unwrap_or(0))
-    .fetch_one(&mut **tx)
     .await?;
-    let known: Vec<(Vec<u8>, Uuid, Uuid)> =
-        sqlx::query_as("/* looks.known */ SELECT collapse_key, id, event_id FROM finding WHERE collapse_key = ANY($1)")
-            .bind(found.iter().map(|one| one.key.as_slice()).collect::<Vec<_>>())
-            .fetch_all(&mut **tx)
-            .await?;
+    let known: Vec<(Vec<u8>, Uuid, Uuid)> = sql::all(
+        &mut **tx,
+        "/* looks.known */ SELECT collapse_key, id, event_id FROM finding WHERE collapse_key = ANY($1)",
+        (found.iter().map(|one| one.key.as_slice()).collect::<Vec<_>>(),),
+    )
+    .await?;
     let mut named: HashMap<&[u8], (Uuid, Uuid)> =
         known.iter().map(|(key, id, event)| (key.as_slice(), (*id, *event))).collect();
     let reviewed = found_by_reviews(tx, found).await?;
@@ -342,10 +311,11 @@ async fn found_by_reviews(
     found: &[LookFinding],
 ) -> Result<HashSet<(Uuid, String, String, Option<String>)>, StoreError> {
     let events: HashSet<Uuid> = found.iter().map(|one| one.found.finding.event_id.0).collect();
-    let rows = sqlx::query_as(
+    sql::all(
+        &mut **tx,
         "/* looks.reviewed */ SELECT event_id, shadow, rule, field FROM finding
          WHERE event_id = ANY($1) AND source = 'check' AND collapse_key IS NULL",
-    );
-    let rows: Vec<_> = rows.bind(events.into_iter().collect::<Vec<_>>()).fetch_all(&mut **tx).await?;
-    Ok(rows.into_iter().collect())
+        (events.into_iter().collect::<Vec<_>>(),),
+    )
+    .await
 }

@@ -1,8 +1,10 @@
 //! Pinned definitions of tools of MCP servers.
 
-use sqlx::Row;
-
-use super::{StoreError, aggregates::ContractStore};
+use super::{
+    StoreError,
+    aggregates::ContractStore,
+    sql::{self, record},
+};
 
 /// The pinned definition of a tool.
 #[derive(Debug, Clone)]
@@ -16,6 +18,8 @@ pub struct PinnedTool {
     /// Hash of the different definition that was reported last.
     pub changed: Option<Vec<u8>>,
 }
+
+record!(PinnedTool: tool, hash, description, changed);
 
 /// The current definition of a tool, as its server reports it.
 #[derive(Debug, Clone)]
@@ -34,23 +38,13 @@ impl ContractStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn mcp_pins(self, profile: &str, server: &str) -> Result<Vec<PinnedTool>, StoreError> {
-        let rows = sqlx::query(
-            "/* mcp.pins */ SELECT tool, hash, description, changed_hash FROM mcp_pin
+        sql::all(
+            &self.0.read,
+            "/* mcp.pins */ SELECT tool, hash, description, changed_hash AS changed FROM mcp_pin
              WHERE profile = $1 AND server = $2 ORDER BY tool",
+            (profile, server),
         )
-        .bind(profile)
-        .bind(server)
-        .fetch_all(&self.0.read)
-        .await?;
-        let pin = |row: &sqlx::postgres::PgRow| {
-            Ok(PinnedTool {
-                tool: row.try_get("tool")?,
-                hash: row.try_get("hash")?,
-                description: row.try_get("description")?,
-                changed: row.try_get("changed_hash")?,
-            })
-        };
-        rows.iter().map(pin).collect::<Result<_, sqlx::Error>>().map_err(Into::into)
+        .await
     }
 
     /// Pins tools that are not pinned; with `anew`, also replaces changed pins. Returns the names of tools that this
@@ -66,24 +60,18 @@ impl ContractStore<'_> {
         anew: bool,
     ) -> Result<Vec<String>, StoreError> {
         let (names, hashes, descriptions) = columns(tools);
-        let pinned = sqlx::query_scalar(
+        sql::all(
+            &self.0.work,
             "/* mcp.pin */ INSERT INTO mcp_pin (profile, server, tool, hash, description)
-             SELECT $1, $2, u.tool, u.hash, u.description FROM unnest($3::text[], $4::bytea[], $5::text[]) u(tool, hash, description)
-             ORDER BY u.tool
+             SELECT $1, $2, u.tool, u.hash, u.description
+             FROM unnest($3::text[], $4::bytea[], $5::text[]) u(tool, hash, description) ORDER BY u.tool
              ON CONFLICT (profile, server, tool) DO UPDATE SET hash = excluded.hash, description = excluded.description,
                  pinned_at = clock(), changed_hash = NULL, changed_at = NULL
              WHERE $6 AND mcp_pin.hash <> excluded.hash
              RETURNING tool",
+            (profile, server, names, hashes, descriptions, anew),
         )
-        .bind(profile)
-        .bind(server)
-        .bind(names)
-        .bind(hashes)
-        .bind(descriptions)
-        .bind(anew)
-        .fetch_all(&self.0.work)
-        .await?;
-        Ok(pinned)
+        .await
     }
 
     /// Records definitions that differ from the pins. Returns the names of those not recorded before: of several
@@ -98,20 +86,16 @@ impl ContractStore<'_> {
         tools: &[ReportedTool],
     ) -> Result<Vec<String>, StoreError> {
         let (names, hashes, _) = columns(tools);
-        let noted = sqlx::query_scalar(
+        sql::all(
+            &self.0.work,
             "/* mcp.changed */ UPDATE mcp_pin p SET changed_hash = u.hash, changed_at = clock()
              FROM unnest($3::text[], $4::bytea[]) u(tool, hash)
              WHERE p.profile = $1 AND p.server = $2 AND p.tool = u.tool AND p.hash <> u.hash
                  AND p.changed_hash IS DISTINCT FROM u.hash
              RETURNING p.tool",
+            (profile, server, names, hashes),
         )
-        .bind(profile)
-        .bind(server)
-        .bind(names)
-        .bind(hashes)
-        .fetch_all(&self.0.work)
-        .await?;
-        Ok(noted)
+        .await
     }
 }
 

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
 use uuid::Uuid;
 
-use super::{StoreError, results::NewFinding, transaction::Tx};
+use super::{StoreError, results::NewFinding, sql, transaction::Tx};
 use umbra_domain::{Evidence, FindingSource, ReviewId};
 
 /// A finding with the other columns of its row.
@@ -41,7 +41,8 @@ pub(super) async fn insert(
         FindingSource::Check => "check",
         FindingSource::Model => "model",
     };
-    sqlx::query(
+    sql::execute(
+        &mut **tx,
         "/* new_findings.insert */
          INSERT INTO finding (id, seq, review_id, event_id, shadow, agent, task_id, task_type, trigger, mode, severity,
              category, description, recommendation, field, quote, quote_start, quote_end, verified, source, rule,
@@ -67,36 +68,36 @@ pub(super) async fn insert(
              UNION ALL SELECT FROM finding_occurrence o JOIN finding p ON p.id = o.finding_id
              WHERE o.event_id = f.event AND p.agent = f.agent AND p.fingerprint = f.fingerprint
                  AND (p.mode < 2) = (f.mode < 2))) seen(known)",
+        (
+            review.map(|review| review.0),
+            at.map(ToSqlx::to_sqlx),
+            rows.iter().map(|row| row.found.id.0).collect::<Vec<_>>(),
+            rows.iter().map(|row| row.seq).collect::<Vec<_>>(),
+            rows.iter().map(|row| row.found.finding.event_id.0).collect::<Vec<_>>(),
+            rows.iter().map(|row| row.shadow).collect::<Vec<_>>(),
+            rows.iter().map(|row| row.found.place.agent.as_str()).collect::<Vec<_>>(),
+            rows.iter().map(|row| row.found.place.task_id.as_deref()).collect::<Vec<_>>(),
+            rows.iter().map(|row| row.found.place.task_type.as_deref()).collect::<Vec<_>>(),
+            rows.iter().map(|row| row.found.place.trigger.code()).collect::<Vec<_>>(),
+            rows.iter().map(|row| row.mode).collect::<Vec<_>>(),
+            rows.iter().map(|row| row.found.finding.severity.code()).collect::<Vec<_>>(),
+            rows.iter().map(|row| row.found.finding.category.as_str()).collect::<Vec<_>>(),
+            rows.iter().map(|row| row.found.finding.description.as_str()).collect::<Vec<_>>(),
+            rows.iter().map(|row| row.found.recommendation.as_str()).collect::<Vec<_>>(),
+            rows.iter().map(|row| row.found.finding.evidence.as_ref().map(|e| e.field.as_str())).collect::<Vec<_>>(),
+            rows.iter().map(|row| row.found.finding.evidence.as_ref().map(|e| e.quote.as_str())).collect::<Vec<_>>(),
+            evidence(|evidence| evidence.start),
+            evidence(|evidence| evidence.end),
+            rows.iter().map(|row| row.found.finding.verified).collect::<Vec<_>>(),
+            rows.iter().map(source).collect::<Vec<_>>(),
+            rows.iter().map(|row| row.found.finding.rule.as_str()).collect::<Vec<_>>(),
+            rows.iter().map(|row| row.found.fingerprint.as_str()).collect::<Vec<_>>(),
+            rows.iter().map(|row| row.look.map(|(version, _)| version)).collect::<Vec<_>>(),
+            rows.iter().map(|row| row.look.map(|(_, key)| key)).collect::<Vec<_>>(),
+            rows.iter().map(|row| row.found.finding.about.as_str()).collect::<Vec<_>>(),
+        ),
     )
-    .bind(review.map(|review| review.0))
-    .bind(at.map(ToSqlx::to_sqlx))
-    .bind(rows.iter().map(|row| row.found.id.0).collect::<Vec<_>>())
-    .bind(rows.iter().map(|row| row.seq).collect::<Vec<_>>())
-    .bind(rows.iter().map(|row| row.found.finding.event_id.0).collect::<Vec<_>>())
-    .bind(rows.iter().map(|row| row.shadow).collect::<Vec<_>>())
-    .bind(rows.iter().map(|row| row.found.place.agent.as_str()).collect::<Vec<_>>())
-    .bind(rows.iter().map(|row| row.found.place.task_id.as_deref()).collect::<Vec<_>>())
-    .bind(rows.iter().map(|row| row.found.place.task_type.as_deref()).collect::<Vec<_>>())
-    .bind(rows.iter().map(|row| row.found.place.trigger.code()).collect::<Vec<_>>())
-    .bind(rows.iter().map(|row| row.mode).collect::<Vec<_>>())
-    .bind(rows.iter().map(|row| row.found.finding.severity.code()).collect::<Vec<_>>())
-    .bind(rows.iter().map(|row| row.found.finding.category.as_str()).collect::<Vec<_>>())
-    .bind(rows.iter().map(|row| row.found.finding.description.as_str()).collect::<Vec<_>>())
-    .bind(rows.iter().map(|row| row.found.recommendation.as_str()).collect::<Vec<_>>())
-    .bind(rows.iter().map(|row| row.found.finding.evidence.as_ref().map(|e| e.field.as_str())).collect::<Vec<_>>())
-    .bind(rows.iter().map(|row| row.found.finding.evidence.as_ref().map(|e| e.quote.as_str())).collect::<Vec<_>>())
-    .bind(evidence(|evidence| evidence.start))
-    .bind(evidence(|evidence| evidence.end))
-    .bind(rows.iter().map(|row| row.found.finding.verified).collect::<Vec<_>>())
-    .bind(rows.iter().map(source).collect::<Vec<_>>())
-    .bind(rows.iter().map(|row| row.found.finding.rule.as_str()).collect::<Vec<_>>())
-    .bind(rows.iter().map(|row| row.found.fingerprint.as_str()).collect::<Vec<_>>())
-    .bind(rows.iter().map(|row| row.look.map(|(version, _)| version)).collect::<Vec<_>>())
-    .bind(rows.iter().map(|row| row.look.map(|(_, key)| key)).collect::<Vec<_>>())
-    .bind(rows.iter().map(|row| row.found.finding.about.as_str()).collect::<Vec<_>>())
-    .execute(&mut **tx)
-    .await?;
-    Ok(())
+    .await
 }
 
 /// An event that repeats a finding of a look.
@@ -115,7 +116,8 @@ pub(super) async fn repeat(tx: &mut Tx, repeats: &[Repeat]) -> Result<(), StoreE
     if repeats.is_empty() {
         return Ok(());
     }
-    sqlx::query(
+    sql::execute(
+        &mut **tx,
         "/* new_findings.repeat */
          WITH o AS (
              INSERT INTO finding_occurrence (finding_id, event_id, at, seq)
@@ -128,11 +130,11 @@ pub(super) async fn repeat(tx: &mut Tx, repeats: &[Repeat]) -> Result<(), StoreE
              SELECT occurrences FROM finding p WHERE p.agent = f.agent AND p.fingerprint = f.fingerprint
                  AND (p.mode < 2) = (f.mode < 2) ORDER BY p.seq DESC LIMIT 20) p)
          FROM n WHERE f.id = n.finding_id",
+        (
+            repeats.iter().map(|repeat| repeat.finding).collect::<Vec<_>>(),
+            repeats.iter().map(|repeat| repeat.event).collect::<Vec<_>>(),
+            repeats.iter().map(|repeat| repeat.seq).collect::<Vec<_>>(),
+        ),
     )
-    .bind(repeats.iter().map(|repeat| repeat.finding).collect::<Vec<_>>())
-    .bind(repeats.iter().map(|repeat| repeat.event).collect::<Vec<_>>())
-    .bind(repeats.iter().map(|repeat| repeat.seq).collect::<Vec<_>>())
-    .execute(&mut **tx)
-    .await?;
-    Ok(())
+    .await
 }

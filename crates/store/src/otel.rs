@@ -2,10 +2,17 @@
 
 use std::time::Duration;
 
-use sqlx::FromRow;
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{StoreError, aggregates::OtelStore, transaction::begin};
+use super::{
+    StoreError,
+    aggregates::OtelStore,
+    sql::{self, record},
+    transaction::begin,
+};
 use umbra_domain::{EventId, KeyId, NanoUsd};
 
 /// A record to be stored.
@@ -40,12 +47,38 @@ pub struct ServiceCounts {
     pub reason: Option<String>,
 }
 
+/// Calls that one instrumentation of a service told of, since its first export.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct TelemetryStatus {
+    /// Name of the service.
+    pub service: String,
+    /// Instrumentation scope; empty for refusals.
+    pub scope: String,
+    /// Calls of models.
+    pub model_calls: i64,
+    /// Calls of models that came without content.
+    pub without_content: i64,
+    /// Calls of tools.
+    pub tool_calls: i64,
+    /// Calls of which the exporter dropped attributes.
+    pub cut: i64,
+    /// Spans and logs that were refused.
+    pub rejected: i64,
+    /// Reason for the last refusal.
+    pub reason: Option<String>,
+    /// Time of the last export.
+    pub seen_at: Timestamp,
+}
+
+record!(TelemetryStatus: service, scope, model_calls, without_content, tool_calls, cut, rejected, reason, seen_at);
+
 /// A trace that a worker has leased.
-#[derive(Debug, Clone, FromRow)]
+#[derive(Debug, Clone)]
 pub struct LeasedTrace {
     /// Trace id, or a name made from a log's session.
     pub trace: String,
-    key_id: Option<Uuid>,
+    /// API key of its first export.
+    pub key_id: Option<KeyId>,
     /// Task of its events, once that is known.
     pub task_id: Option<String>,
     /// True if its task is complete.
@@ -53,47 +86,30 @@ pub struct LeasedTrace {
     /// True if it has been silent after a final answer.
     pub silent: bool,
     arrivals: i64,
-    age: f64,
-    late: f64,
-}
-
-impl LeasedTrace {
-    /// API key of its first export.
-    pub fn key(&self) -> Option<KeyId> {
-        self.key_id.map(KeyId)
-    }
-
     /// Time since its last records arrived.
-    pub fn age(&self) -> Duration {
-        Duration::try_from_secs_f64(self.age).unwrap_or_default()
-    }
-
+    pub age: Duration,
     /// Time since it was due.
-    pub fn late(&self) -> Duration {
-        Duration::try_from_secs_f64(self.late).unwrap_or_default()
-    }
+    pub late: Duration,
 }
+
+record!(LeasedTrace: trace, key_id, task_id, ended, silent, arrivals, age, late);
 
 /// A call that is known already.
-#[derive(Debug, Clone, FromRow)]
+#[derive(Debug, Clone)]
 pub struct KnownOtelCall {
     /// Alias by which it is known.
     pub alias: Vec<u8>,
     /// Id of the call.
     pub call: Uuid,
-    event_id: Option<Uuid>,
+    /// The stored event; none if its storing was interrupted.
+    pub event_id: Option<EventId>,
     /// Task of its event.
     pub task_id: String,
     /// Hash of what is known of it.
     pub told: Option<Vec<u8>>,
 }
 
-impl KnownOtelCall {
-    /// The stored event; none if its storing was interrupted.
-    pub fn event(&self) -> Option<EventId> {
-        self.event_id.map(EventId)
-    }
-}
+record!(KnownOtelCall: alias, call, event_id, task_id, told);
 
 /// State of a trace after its records were assembled.
 #[derive(Debug, Clone, Default)]
@@ -118,29 +134,29 @@ impl OtelStore<'_> {
         traces.sort_unstable();
         traces.dedup();
         let mut tx = begin(&self.0.work).await?;
-        sqlx::query(
+        sql::execute(
+            &mut *tx,
             "/* otel.traces */ INSERT INTO otel_trace AS t (trace, key_id, due_at)
              SELECT trace, $2, clock() + make_interval(secs => $3) FROM unnest($1::text[]) n(trace) ORDER BY trace
              ON CONFLICT (trace) DO UPDATE SET seen_at = clock(), arrivals = t.arrivals + 1,
                  due_at = coalesce(t.due_at, excluded.due_at)",
+            (&traces, key.map(|key| key.0), hold.as_secs_f64()),
         )
-        .bind(&traces)
-        .bind(key.map(|key| key.0))
-        .bind(hold.as_secs_f64())
-        .execute(&mut *tx)
         .await?;
-        sqlx::query(
+        sql::execute(
+            &mut *tx,
             "/* otel.records */ WITH stored AS (
                  INSERT INTO otel_record (trace, digest, record)
                  SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[]) ON CONFLICT (trace, digest) DO NOTHING
                  RETURNING trace)
              UPDATE otel_trace t SET records = t.records + s.records
              FROM (SELECT trace, count(*) AS records FROM stored GROUP BY trace) s WHERE t.trace = s.trace",
+            (
+                records.iter().map(|record| record.trace.as_str()).collect::<Vec<_>>(),
+                records.iter().map(|record| record.digest.as_slice()).collect::<Vec<_>>(),
+                records.iter().map(|record| record.record.as_slice()).collect::<Vec<_>>(),
+            ),
         )
-        .bind(records.iter().map(|record| record.trace.as_str()).collect::<Vec<_>>())
-        .bind(records.iter().map(|record| record.digest.as_slice()).collect::<Vec<_>>())
-        .bind(records.iter().map(|record| record.record.as_slice()).collect::<Vec<_>>())
-        .execute(&mut *tx)
         .await?;
         Ok(tx.commit().await?)
     }
@@ -150,9 +166,12 @@ impl OtelStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn known_traces(self, traces: &[String]) -> Result<Vec<(String, i64)>, StoreError> {
-        let known =
-            sqlx::query_as("/* otel.known_traces */ SELECT trace, records FROM otel_trace WHERE trace = ANY($1)");
-        Ok(known.bind(traces).fetch_all(&self.0.work).await?)
+        sql::all(
+            &self.0.work,
+            "/* otel.known_traces */ SELECT trace, records FROM otel_trace WHERE trace = ANY($1)",
+            (traces,),
+        )
+        .await
     }
 
     /// Leases traces that are due, those first that have been for the longest time.
@@ -160,7 +179,9 @@ impl OtelStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn lease(self, lease: Duration, most: usize) -> Result<Vec<LeasedTrace>, StoreError> {
-        let leased = sqlx::query_as(
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        sql::all(
+            &self.0.work,
             "/* otel.lease */ UPDATE otel_trace t
              SET lease_until = clock() + make_interval(secs => $1)
              FROM (SELECT trace, due_at IS NULL AS silent FROM otel_trace
@@ -169,9 +190,9 @@ impl OtelStore<'_> {
              WHERE t.trace = d.trace RETURNING t.trace, t.key_id, t.task_id, t.ended, d.silent, t.arrivals,
                  extract(epoch FROM clock() - t.seen_at)::float8 AS age,
                  extract(epoch FROM clock() - least(t.due_at, t.silent_at))::float8 AS late",
-        );
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        Ok(leased.bind(lease.as_secs_f64()).bind(most).fetch_all(&self.0.work).await?)
+            (lease.as_secs_f64(), most),
+        )
+        .await
     }
 
     /// Ends a lease. The trace is due again after `again`, or after `hold` if records arrived meanwhile.
@@ -184,22 +205,23 @@ impl OtelStore<'_> {
         progress: &TraceProgress,
         hold: Duration,
     ) -> Result<(), StoreError> {
-        sqlx::query(
+        sql::execute(
+            &self.0.work,
             "/* otel.release */ UPDATE otel_trace SET lease_until = NULL, task_id = coalesce(task_id, $2),
                  ended = ended OR $3, silent_at = clock() + make_interval(secs => $4),
                  due_at = clock() + make_interval(secs => coalesce($5, CASE WHEN arrivals <> $6 THEN $7::float8 END))
              WHERE trace = $1",
+            (
+                &leased.trace,
+                progress.task_id.as_deref(),
+                progress.ended,
+                progress.silence.map(|silence| silence.as_secs_f64()),
+                progress.again.map(|again| again.as_secs_f64()),
+                leased.arrivals,
+                hold.as_secs_f64(),
+            ),
         )
-        .bind(&leased.trace)
-        .bind(progress.task_id.as_deref())
-        .bind(progress.ended)
-        .bind(progress.silence.map(|silence| silence.as_secs_f64()))
-        .bind(progress.again.map(|again| again.as_secs_f64()))
-        .bind(leased.arrivals)
-        .bind(hold.as_secs_f64())
-        .execute(&self.0.work)
-        .await?;
-        Ok(())
+        .await
     }
 
     /// Returns the records of a trace as JSON.
@@ -207,8 +229,7 @@ impl OtelStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn records(self, trace: &str) -> Result<Vec<Vec<u8>>, StoreError> {
-        let records = sqlx::query_scalar("/* otel.read */ SELECT record FROM otel_record WHERE trace = $1");
-        Ok(records.bind(trace).fetch_all(&self.0.work).await?)
+        sql::all(&self.0.work, "/* otel.read */ SELECT record FROM otel_record WHERE trace = $1", (trace,)).await
     }
 
     /// Returns the calls that are known under these aliases.
@@ -216,10 +237,12 @@ impl OtelStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn known(self, aliases: &[[u8; 32]]) -> Result<Vec<KnownOtelCall>, StoreError> {
-        let known = sqlx::query_as(
+        sql::all(
+            &self.0.work,
             "/* otel.known */ SELECT alias, call, event_id, task_id, told FROM otel_call WHERE alias = ANY($1)",
-        );
-        Ok(known.bind(aliases.iter().map(<[u8; 32]>::as_slice).collect::<Vec<_>>()).fetch_all(&self.0.work).await?)
+            (aliases.iter().map(<[u8; 32]>::as_slice).collect::<Vec<_>>(),),
+        )
+        .await
     }
 
     /// Notes aliases of a call, also those of the calls in `from`; returns the call that each of them is of: another one
@@ -234,26 +257,22 @@ impl OtelStore<'_> {
         trace: &str,
         task_id: &str,
     ) -> Result<Vec<KnownOtelCall>, StoreError> {
-        let claimed = sqlx::query_as(
+        let claimed: Vec<KnownOtelCall> = sql::all(
+            &self.0.work,
             "/* otel.claim */ WITH claimed AS (
                  INSERT INTO otel_call AS c (alias, call, trace, task_id, event_id, told)
                  SELECT alias, $2, $3, $4, k.event_id, k.told FROM unnest($1::bytea[]) n(alias)
                  LEFT JOIN (SELECT event_id, told FROM otel_call WHERE call = $2 LIMIT 1) k ON true ORDER BY alias
-                 ON CONFLICT (alias) DO UPDATE SET call = excluded.call, event_id = excluded.event_id, told = excluded.told
+                 ON CONFLICT (alias) DO UPDATE
+                     SET call = excluded.call, event_id = excluded.event_id, told = excluded.told
                      WHERE c.call = ANY($5)
                  RETURNING alias, call, event_id, task_id, told)
              SELECT * FROM claimed UNION ALL
              SELECT alias, call, event_id, task_id, told FROM otel_call
              WHERE alias = ANY($1) AND alias NOT IN (SELECT alias FROM claimed)",
-        );
-        let claimed: Vec<KnownOtelCall> = claimed
-            .bind(aliases.iter().map(<[u8; 32]>::as_slice).collect::<Vec<_>>())
-            .bind(call)
-            .bind(trace)
-            .bind(task_id)
-            .bind(from)
-            .fetch_all(&self.0.work)
-            .await?;
+            (aliases.iter().map(<[u8; 32]>::as_slice).collect::<Vec<_>>(), call, trace, task_id, from),
+        )
+        .await?;
         // A statement does not see what another server notes meanwhile.
         if claimed.len() < aliases.len() { self.known(aliases).await } else { Ok(claimed) }
     }
@@ -263,16 +282,13 @@ impl OtelStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn note_event(self, alias: &[u8; 32], event: EventId, task_id: &str) -> Result<(), StoreError> {
-        sqlx::query(
+        sql::execute(
+            &self.0.work,
             "/* otel.note_event */ INSERT INTO otel_call (alias, call, trace, task_id, event_id)
              VALUES ($1, $2, '', $3, $2) ON CONFLICT (alias) DO NOTHING",
+            (alias.as_slice(), event.0, task_id),
         )
-        .bind(alias.as_slice())
-        .bind(event.0)
-        .bind(task_id)
-        .execute(&self.0.work)
-        .await?;
-        Ok(())
+        .await
     }
 
     /// Stores results of calls of other traces until these calls have them. The first result of a call stays.
@@ -281,23 +297,28 @@ impl OtelStore<'_> {
     /// The database does not answer; nothing is stored.
     pub async fn keep_results(self, results: &[([u8; 32], Vec<u8>)]) -> Result<(), StoreError> {
         let links: Vec<&[u8]> = results.iter().map(|(link, _)| link.as_slice()).collect();
-        let known = sqlx::query_scalar("/* otel.known_results */ SELECT link FROM otel_result WHERE link = ANY($1)");
-        let known: Vec<Vec<u8>> = known.bind(&links).fetch_all(&self.0.work).await?;
+        let known: Vec<Vec<u8>> = sql::all(
+            &self.0.work,
+            "/* otel.known_results */ SELECT link FROM otel_result WHERE link = ANY($1)",
+            (&links,),
+        )
+        .await?;
         // Each turn is told the results of all turns before it.
         let new: Vec<_> = results.iter().filter(|(link, _)| !known.iter().any(|known| known == link)).collect();
         if new.is_empty() {
             return Ok(());
         }
-        sqlx::query(
+        sql::execute(
+            &self.0.work,
             "/* otel.keep_results */ INSERT INTO otel_result (link, result)
              SELECT * FROM unnest($1::bytea[], $2::bytea[]) n(link, result) ORDER BY link
              ON CONFLICT (link) DO NOTHING",
+            (
+                new.iter().map(|(link, _)| link.as_slice()).collect::<Vec<_>>(),
+                new.iter().map(|(_, result)| result.as_slice()).collect::<Vec<_>>(),
+            ),
         )
-        .bind(new.iter().map(|(link, _)| link.as_slice()).collect::<Vec<_>>())
-        .bind(new.iter().map(|(_, result)| result.as_slice()).collect::<Vec<_>>())
-        .execute(&self.0.work)
-        .await?;
-        Ok(())
+        .await
     }
 
     /// Returns the results that wait for these calls and whose events are stored: link, event and result.
@@ -305,14 +326,15 @@ impl OtelStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn waiting_results(self, links: &[[u8; 32]]) -> Result<Vec<(Vec<u8>, EventId, Vec<u8>)>, StoreError> {
-        let waiting = sqlx::query_as(
+        let links: Vec<&[u8]> = links.iter().map(<[u8; 32]>::as_slice).collect();
+        sql::all(
+            &self.0.work,
             "/* otel.waiting_results */ SELECT r.link, c.event_id, r.result
              FROM otel_result r JOIN otel_call c ON c.alias = r.link
              WHERE r.link = ANY($1) AND r.result IS NOT NULL AND c.event_id IS NOT NULL",
-        );
-        let links: Vec<&[u8]> = links.iter().map(<[u8; 32]>::as_slice).collect();
-        let waiting: Vec<(Vec<u8>, Uuid, Vec<u8>)> = waiting.bind(links).fetch_all(&self.0.work).await?;
-        Ok(waiting.into_iter().map(|(link, event, result)| (link, EventId(event), result)).collect())
+            (links,),
+        )
+        .await
     }
 
     /// Drops the texts of results that their calls have.
@@ -320,11 +342,12 @@ impl OtelStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn drop_results(self, links: &[Vec<u8>]) -> Result<(), StoreError> {
-        sqlx::query("/* otel.drop_results */ UPDATE otel_result SET result = NULL WHERE link = ANY($1)")
-            .bind(links)
-            .execute(&self.0.work)
-            .await?;
-        Ok(())
+        sql::execute(
+            &self.0.work,
+            "/* otel.drop_results */ UPDATE otel_result SET result = NULL WHERE link = ANY($1)",
+            (links,),
+        )
+        .await
     }
 
     /// Notes the events of calls, each with the hash of what is known of it.
@@ -332,16 +355,17 @@ impl OtelStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn tell(self, told: &[(Uuid, EventId, [u8; 32])]) -> Result<(), StoreError> {
-        sqlx::query(
+        sql::execute(
+            &self.0.work,
             "/* otel.tell */ UPDATE otel_call c SET event_id = n.event_id, told = n.told
              FROM unnest($1::uuid[], $2::uuid[], $3::bytea[]) n(call, event_id, told) WHERE c.call = n.call",
+            (
+                told.iter().map(|(call, ..)| *call).collect::<Vec<_>>(),
+                told.iter().map(|(_, event, _)| event.0).collect::<Vec<_>>(),
+                told.iter().map(|(.., told)| told.as_slice()).collect::<Vec<_>>(),
+            ),
         )
-        .bind(told.iter().map(|(call, ..)| *call).collect::<Vec<_>>())
-        .bind(told.iter().map(|(_, event, _)| event.0).collect::<Vec<_>>())
-        .bind(told.iter().map(|(.., told)| told.as_slice()).collect::<Vec<_>>())
-        .execute(&self.0.work)
-        .await?;
-        Ok(())
+        .await
     }
 
     /// Replaces an event's payload by one that knows more, and adds a cost to its task's sum; false if the event was
@@ -356,16 +380,19 @@ impl OtelStore<'_> {
         cost: Option<(&str, NanoUsd)>,
     ) -> Result<bool, StoreError> {
         let mut tx = begin(&self.0.work).await?;
-        let changed = sqlx::query(
+        let changed = sql::changed(
+            &mut *tx,
             "/* otel.amend */ UPDATE event SET payload = $3 WHERE id = $1 AND payload = $2 AND erased_at IS NULL",
-        );
-        let changed = changed.bind(event.0).bind(before).bind(after).execute(&mut *tx).await?.rows_affected() > 0;
+            (event.0, before, after),
+        )
+        .await?;
         if let Some((task, usd)) = cost.filter(|_| changed) {
-            sqlx::query("/* otel.cost */ UPDATE task_cost SET usd = usd + $2, at = clock() WHERE task_id = $1")
-                .bind(task)
-                .bind(usd.0)
-                .execute(&mut *tx)
-                .await?;
+            sql::execute(
+                &mut *tx,
+                "/* otel.cost */ UPDATE task_cost SET usd = usd + $2, at = clock() WHERE task_id = $1",
+                (task, usd.0),
+            )
+            .await?;
         }
         tx.commit().await?;
         Ok(changed)
@@ -378,23 +405,25 @@ impl OtelStore<'_> {
     pub async fn count(self, counts: &[ServiceCounts]) -> Result<(), StoreError> {
         let mut tx = begin(&self.0.work).await?;
         for count in counts {
-            sqlx::query(
+            sql::execute(
+                &mut *tx,
                 "/* otel.count */ INSERT INTO otel_service AS s
                      (service, scope, model_calls, withheld, tool_calls, cut, rejected, reason)
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
                  ON CONFLICT (service, scope) DO UPDATE SET model_calls = s.model_calls + $3,
                      withheld = s.withheld + $4, tool_calls = s.tool_calls + $5, cut = s.cut + $6,
                      rejected = s.rejected + $7, reason = coalesce($8, s.reason), seen_at = clock()",
+                (
+                    &count.service,
+                    &count.scope,
+                    count.model_calls,
+                    count.withheld,
+                    count.tool_calls,
+                    count.cut,
+                    count.rejected,
+                    count.reason.as_deref(),
+                ),
             )
-            .bind(&count.service)
-            .bind(&count.scope)
-            .bind(count.model_calls)
-            .bind(count.withheld)
-            .bind(count.tool_calls)
-            .bind(count.cut)
-            .bind(count.rejected)
-            .bind(count.reason.as_deref())
-            .execute(&mut *tx)
             .await?;
         }
         Ok(tx.commit().await?)
@@ -404,21 +433,15 @@ impl OtelStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn services(self) -> Result<Vec<(ServiceCounts, jiff::Timestamp)>, StoreError> {
-        type Row = (String, String, i64, i64, i64, i64, i64, Option<String>, jiff_sqlx::Timestamp);
-        let rows: Vec<Row> = sqlx::query_as(
-            "/* otel.services */ SELECT service, scope, model_calls, withheld, tool_calls, cut, rejected, reason, seen_at
+    pub async fn services(self) -> Result<Vec<TelemetryStatus>, StoreError> {
+        sql::all(
+            &self.0.read,
+            "/* otel.services */
+             SELECT service, scope, model_calls, withheld AS without_content, tool_calls, cut, rejected, reason, seen_at
              FROM otel_service WHERE seen_at > clock() - interval '7 days' ORDER BY seen_at DESC LIMIT 200",
+            (),
         )
-        .fetch_all(&self.0.read)
-        .await?;
-        let listed = |(service, scope, model_calls, withheld, tool_calls, cut, rejected, reason, seen_at): Row| {
-            (
-                ServiceCounts { service, scope, model_calls, withheld, tool_calls, cut, rejected, reason },
-                seen_at.to_jiff(),
-            )
-        };
-        Ok(rows.into_iter().map(listed).collect())
+        .await
     }
 
     /// Deletes the records of traces that have been silent for `records`, results whose calls have not come in that
@@ -460,8 +483,7 @@ impl OtelStore<'_> {
                 calls,
             ),
         ] {
-            let rows = sqlx::query(sql).bind(age.as_secs_f64()).execute(&self.0.work).await?.rows_affected();
-            deleted += rows;
+            deleted += sql::count(&self.0.work, sql, (age.as_secs_f64(),)).await?;
         }
         Ok(deleted)
     }

@@ -1,9 +1,13 @@
 //! Pages of a feed, by numbers drawn at commit, so that a reader neither skips nor repeats items.
 
 use jiff::Timestamp;
-use sqlx::{Postgres, QueryBuilder};
+use sqlx::{PgExecutor, Postgres, QueryBuilder};
 
-use super::{StoreError, aggregates::UpkeepStore};
+use super::{
+    StoreError,
+    aggregates::UpkeepStore,
+    sql::{self, Record},
+};
 
 umbra_domain::words! {
     /// A feed: a row of table `feed`, from which the items of lists draw their numbers.
@@ -31,8 +35,7 @@ impl UpkeepStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn newest(self, feed: Feed) -> Result<i64, StoreError> {
-        let last = sqlx::query_scalar("/* seek.newest */ SELECT last FROM feed WHERE name = $1").bind(feed.as_str());
-        Ok(last.fetch_one(&self.0.read).await?)
+        sql::one(&self.0.read, "/* seek.newest */ SELECT last FROM feed WHERE name = $1", (feed.as_str(),)).await
     }
 }
 
@@ -80,6 +83,17 @@ impl Seek {
         items.sort_by_key(|(number, _)| if self.descending { -number } else { *number });
         let page = self.page(items);
         Page { more: page.more || more, ..page }
+    }
+
+    /// Reads the page from a query whose `WHERE` is open. `column` is the feed number, which the query returns as `seq`.
+    pub(super) async fn fetch<T: Record>(
+        self,
+        query: &mut QueryBuilder<Postgres>,
+        column: &'static str,
+        database: impl PgExecutor<'_>,
+    ) -> Result<Page<T>, StoreError> {
+        self.push(query, column);
+        Ok(self.page(sql::numbered(database, query).await?))
     }
 
     /// Cuts the one row too many, which tells that there are more.

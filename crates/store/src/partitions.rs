@@ -2,8 +2,9 @@
 //! partition.
 
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
+use sqlx::AssertSqlSafe;
 
-use super::{StoreError, aggregates::UpkeepStore, transaction::begin};
+use super::{StoreError, aggregates::UpkeepStore, sql, transaction::begin};
 use umbra_domain::clock::first_id_at;
 
 /// Days ahead of today that have a partition.
@@ -29,23 +30,26 @@ impl UpkeepStore<'_> {
     async fn make_partition(self, day: Date) -> Result<bool, StoreError> {
         let name = name_of(day);
         let attached = "SELECT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = to_regclass($1))";
-        if sqlx::query_scalar::<_, bool>(attached).bind(&name).fetch_one(&self.0.control).await? {
+        if sql::one::<bool>(&self.0.control, attached, (&name,)).await? {
             return Ok(false);
         }
         let bound = |day: Date| first_id_at(start_of(day));
         let (from, to) = (bound(day), bound(day.tomorrow().unwrap_or(Date::MAX)));
         let mut tx = begin(&self.0.control).await?;
-        sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.partitions', 0))")
-            .execute(&mut *tx)
-            .await?;
-        if sqlx::query_scalar::<_, bool>(attached).bind(&name).fetch_one(&mut *tx).await? {
+        sql::execute(
+            &mut *tx,
+            "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.partitions', 0))",
+            (),
+        )
+        .await?;
+        if sql::one::<bool>(&mut *tx, attached, (&name,)).await? {
             return Ok(false);
         }
         for statement in [
             format!("CREATE TABLE IF NOT EXISTS {name} (LIKE event INCLUDING ALL)"),
             format!("ALTER TABLE event ATTACH PARTITION {name} FOR VALUES FROM ('{from}') TO ('{to}')"),
         ] {
-            sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut *tx).await?;
+            sql::execute(&mut *tx, AssertSqlSafe(statement), ()).await?;
         }
         tx.commit().await?;
         Ok(true)

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
-use sqlx::{Postgres, QueryBuilder, Row};
+use sqlx::{Postgres, QueryBuilder};
 use uuid::Uuid;
 
 use super::{
@@ -12,6 +12,7 @@ use super::{
     numbers::number_rows,
     paging::{Page, Seek, equals},
     pool::Connection,
+    sql::{self, record},
     transaction::{Tx, begin},
 };
 use umbra_domain::PatternId;
@@ -48,6 +49,8 @@ pub struct CountedPattern {
     pub successes: u32,
 }
 
+record!(CountedPattern: key, successes);
+
 /// Changes of patterns since a time.
 #[derive(Debug, Clone)]
 pub struct PatternChanges {
@@ -82,22 +85,16 @@ impl PatternStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn since(self, since: Option<Timestamp>, limit: i64) -> Result<PatternChanges, StoreError> {
-        let count =
-            sqlx::query_scalar("/* patterns.count */ SELECT count(*) FROM pattern").fetch_one(&self.0.control).await?;
-        let rows = sqlx::query(
+        let count = sql::one(&self.0.control, "/* patterns.count */ SELECT count(*) FROM pattern", ()).await?;
+        let rows = sql::all(
+            &self.0.control,
             "/* patterns.since */ SELECT changed_at, body FROM (
                  SELECT changed_at, body FROM pattern WHERE changed_at >= $1 ORDER BY changed_at DESC LIMIT $2) latest
              ORDER BY changed_at",
+            (since.unwrap_or(Timestamp::UNIX_EPOCH).to_sqlx(), limit),
         )
-        .bind(since.unwrap_or(Timestamp::UNIX_EPOCH).to_sqlx())
-        .bind(limit)
-        .fetch_all(&self.0.control)
         .await?;
-        let row = |row: &sqlx::postgres::PgRow| {
-            let at: jiff_sqlx::Timestamp = row.try_get("changed_at")?;
-            Ok((at.to_jiff(), row.try_get("body")?))
-        };
-        Ok(PatternChanges { count, rows: rows.iter().map(row).collect::<Result<_, sqlx::Error>>()? })
+        Ok(PatternChanges { count, rows })
     }
 
     /// Returns a page of patterns as JSON, in order of their first report.
@@ -110,7 +107,7 @@ impl PatternStore<'_> {
         equals(&mut query, "agent", filter.agent.as_deref());
         equals(&mut query, "state", filter.state.as_deref());
         filter.seek.push(&mut query, "seq");
-        Ok(filter.seek.page(query.build_query_as().fetch_all(&self.0.read).await?))
+        Ok(filter.seek.page(sql::built(&self.0.read, &mut query).await?))
     }
 
     /// Deletes patterns beyond `keep`: those of the agent with the most patterns that changed longest ago, so one agent
@@ -119,16 +116,15 @@ impl PatternStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn forget(self, keep: i64) -> Result<u64, StoreError> {
-        let gone = sqlx::query(
+        sql::count(
+            &self.0.control,
             "/* patterns.forget */ DELETE FROM pattern WHERE id IN (
                  SELECT id FROM (SELECT id, changed_at,
                      row_number() OVER (PARTITION BY agent ORDER BY changed_at DESC, id DESC) AS nth FROM pattern) p
                  ORDER BY nth, changed_at DESC, id DESC OFFSET $1)",
+            (keep,),
         )
-        .bind(keep)
-        .execute(&self.0.control)
-        .await?;
-        Ok(gone.rows_affected())
+        .await
     }
 }
 
@@ -161,14 +157,13 @@ impl Patterns<'_> {
     /// # Errors
     /// The database does not answer, or another transaction takes too long.
     pub async fn lock_tasks(&mut self, tasks: &[String]) -> Result<(), StoreError> {
-        sqlx::query(
+        sql::execute(
+            &mut *self.0,
             "/* patterns.tasks */ SELECT pg_advisory_xact_lock(7822, hashtext(current_schema() || t.id))
              FROM unnest($1::text[]) t(id)",
+            (tasks,),
         )
-        .bind(tasks)
-        .execute(&mut *self.0)
-        .await?;
-        Ok(())
+        .await
     }
 
     /// Locks a pattern until the end of the transaction; returns its JSON, if it exists, and the database's time.
@@ -176,16 +171,14 @@ impl Patterns<'_> {
     /// # Errors
     /// The database does not answer, or another transaction takes too long.
     pub async fn known(&mut self, key: &str) -> Result<(Option<String>, Timestamp), StoreError> {
-        sqlx::query("/* patterns.alone */ SELECT pg_advisory_xact_lock(7821, hashtext(current_schema() || $1))")
-            .bind(key)
-            .execute(&mut *self.0)
-            .await?;
-        let (known, now): (Option<String>, jiff_sqlx::Timestamp) =
-            sqlx::query_as("/* patterns.known */ SELECT (SELECT body FROM pattern WHERE key = $1), clock()")
-                .bind(key)
-                .fetch_one(&mut *self.0)
-                .await?;
-        Ok((known, now.to_jiff()))
+        sql::execute(
+            &mut *self.0,
+            "/* patterns.alone */ SELECT pg_advisory_xact_lock(7821, hashtext(current_schema() || $1))",
+            (key,),
+        )
+        .await?;
+        sql::one(&mut *self.0, "/* patterns.known */ SELECT (SELECT body FROM pattern WHERE key = $1), clock()", (key,))
+            .await
     }
 
     /// True if any pattern of this agent was counted for the task.
@@ -193,10 +186,12 @@ impl Patterns<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn is_counted(&mut self, agent: &str, task: &str) -> Result<bool, StoreError> {
-        let counted = sqlx::query_scalar(
+        sql::one(
+            &mut *self.0,
             "/* patterns.is_counted */ SELECT EXISTS (SELECT FROM pattern_use WHERE task_id = $2 AND agent = $1)",
-        );
-        Ok(counted.bind(agent).bind(task).fetch_one(&mut *self.0).await?)
+            (agent, task),
+        )
+        .await
     }
 
     /// True if this agent has, or had, a session for a task.
@@ -204,10 +199,12 @@ impl Patterns<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn has_session(&mut self, agent: &str, task: &str) -> Result<bool, StoreError> {
-        let has = sqlx::query_scalar(
+        sql::one(
+            &mut *self.0,
             "/* patterns.has_session */ SELECT EXISTS (SELECT FROM sidecar_session WHERE task_id = $2 AND agent = $1)",
-        );
-        Ok(has.bind(agent).bind(task).fetch_one(&mut *self.0).await?)
+            (agent, task),
+        )
+        .await
     }
 
     /// Returns the counts for a task, of all agents, in order of keys.
@@ -215,16 +212,13 @@ impl Patterns<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn counted(&mut self, task: &str) -> Result<Vec<CountedPattern>, StoreError> {
-        let rows: Vec<(String, i32)> = sqlx::query_as(
+        sql::all(
+            &mut *self.0,
             "/* patterns.counted */ SELECT p.key, u.successes FROM pattern_use u JOIN pattern p ON p.id = u.pattern
              WHERE u.task_id = $1 ORDER BY p.key",
+            (task,),
         )
-        .bind(task)
-        .fetch_all(&mut *self.0)
-        .await?;
-        let counted =
-            |(key, successes)| CountedPattern { key, successes: u32::try_from(successes).unwrap_or_default() };
-        Ok(rows.into_iter().map(counted).collect())
+        .await
     }
 
     /// Adds successes of a pattern in a task, or sets them to 0 without a number.
@@ -238,19 +232,15 @@ impl Patterns<'_> {
         task: &str,
         successes: Option<u32>,
     ) -> Result<(), StoreError> {
-        sqlx::query(
+        sql::execute(
+            &mut *self.0,
             "/* patterns.count */ INSERT INTO pattern_use AS u (pattern, agent, task_id, successes)
              SELECT id, $2, $3, coalesce($4, 0) FROM pattern WHERE key = $1
              ON CONFLICT (task_id, pattern) DO UPDATE SET used_at = clock(),
                  successes = CASE WHEN $4 IS NULL THEN 0 ELSE u.successes + $4 END",
+            (key, agent, task, successes.map(|more| i32::try_from(more).unwrap_or(i32::MAX))),
         )
-        .bind(key)
-        .bind(agent)
-        .bind(task)
-        .bind(successes.map(|more| i32::try_from(more).unwrap_or(i32::MAX)))
-        .execute(&mut *self.0)
-        .await?;
-        Ok(())
+        .await
     }
 
     /// Numbers new patterns and locks their feed: the last statement of the transaction.
@@ -258,8 +248,7 @@ impl Patterns<'_> {
     /// # Errors
     /// The database does not answer, or another transaction takes too long.
     pub async fn number(&mut self) -> Result<(), StoreError> {
-        sqlx::query(number_rows!("patterns.number", "pattern", "pattern")).execute(&mut *self.0).await?;
-        Ok(())
+        sql::execute(&mut *self.0, number_rows!("patterns.number", "pattern", "pattern"), ()).await
     }
 
     /// Inserts or updates a pattern.
@@ -268,18 +257,13 @@ impl Patterns<'_> {
     /// The database does not answer.
     pub async fn write(&mut self, row: PatternRow<'_>) -> Result<(), StoreError> {
         let id: Uuid = row.id.0;
-        sqlx::query(
-            "/* patterns.write */ INSERT INTO pattern (id, key, agent, task_id, state, body) VALUES ($1, $2, $3, $4, $5, $6)
+        sql::execute(
+            &mut *self.0,
+            "/* patterns.write */
+             INSERT INTO pattern (id, key, agent, task_id, state, body) VALUES ($1, $2, $3, $4, $5, $6)
              ON CONFLICT (key) DO UPDATE SET state = $5, body = $6, changed_at = clock()",
+            (id, row.key, row.agent, row.task_id, row.state, row.body),
         )
-        .bind(id)
-        .bind(row.key)
-        .bind(row.agent)
-        .bind(row.task_id)
-        .bind(row.state)
-        .bind(row.body)
-        .execute(&mut *self.0)
-        .await?;
-        Ok(())
+        .await
     }
 }

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
-use sqlx::{FromRow, QueryBuilder};
-use uuid::Uuid;
+use sqlx::{AssertSqlSafe, QueryBuilder, postgres::PgRow};
 
 use super::{
     StoreError,
@@ -13,6 +12,7 @@ use super::{
     follow::FollowerPage,
     paging::{Page, Seek, Span, equals, push_span},
     pool::Connection,
+    sql::{self, column, record, uuids},
     transaction::begin,
     webhooks::{OutgoingMessage, enqueue},
     workers::interval,
@@ -40,6 +40,8 @@ pub struct FaultKey {
     pub fingerprint: String,
 }
 
+record!(FaultKey: agent, task_type, fingerprint);
+
 /// Recurrence of a fault, counted without findings of passive shadows and false positives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recurrence {
@@ -63,6 +65,21 @@ pub struct Recurrence {
     pub source: FindingSource,
     /// The rule.
     pub rule: String,
+}
+
+record! {
+    Recurrence, row: open, first_at, last_at;
+    key: FaultKey::read(row)?,
+    recent: most_u32(row, "recent")?,
+    events: most_u32(row, "events")?,
+    severity: column::<Option<_>>(row, "severity")?.unwrap_or(Severity::Info),
+    category: column::<Option<_>>(row, "category")?.unwrap_or(FindingCategory::Custom),
+    source: column::<Option<_>>(row, "source")?.unwrap_or(FindingSource::Model),
+    rule: column::<Option<_>>(row, "rule")?.unwrap_or_default(),
+}
+
+fn most_u32(row: &PgRow, name: &str) -> Result<u32, sqlx::Error> {
+    Ok(u32::try_from(column::<i64>(row, name)?).unwrap_or(u32::MAX))
 }
 
 /// A reflexion.
@@ -94,6 +111,12 @@ pub struct ReflexionRow {
     pub description: Option<String>,
 }
 
+record! {
+    ReflexionRow, row: id, severity, category, source, rule, events, first_at, last_at, opened_at, closed_at,
+    description;
+    key: FaultKey::read(row)?,
+}
+
 /// One event in which a fault was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occurrence {
@@ -109,6 +132,8 @@ pub struct Occurrence {
     pub at: Timestamp,
 }
 
+record!(Occurrence: reflexion, finding, event, review, at);
+
 /// Filter of a list of reflexions. A field that is `None` admits all.
 #[derive(Debug, Clone, Default)]
 pub struct ReflexionFilter {
@@ -120,41 +145,6 @@ pub struct ReflexionFilter {
     pub status: Option<String>,
     /// Opened in this span.
     pub span: Span,
-}
-
-#[derive(FromRow)]
-struct CountRow {
-    agent: String,
-    task_type: Option<String>,
-    fingerprint: String,
-    open: Option<Uuid>,
-    recent: i64,
-    events: i64,
-    first_at: Option<jiff_sqlx::Timestamp>,
-    last_at: Option<jiff_sqlx::Timestamp>,
-    severity: Option<i16>,
-    category: Option<String>,
-    source: Option<String>,
-    rule: Option<String>,
-}
-
-#[derive(FromRow)]
-struct StoredReflexionRow {
-    seq: i64,
-    id: Uuid,
-    agent: String,
-    task_type: Option<String>,
-    fingerprint: String,
-    severity: i16,
-    category: String,
-    source: String,
-    rule: String,
-    events: i64,
-    first_at: jiff_sqlx::Timestamp,
-    last_at: jiff_sqlx::Timestamp,
-    opened_at: jiff_sqlx::Timestamp,
-    closed_at: Option<jiff_sqlx::Timestamp>,
-    description: Option<String>,
 }
 
 const SELECT: &str =
@@ -191,18 +181,14 @@ impl FollowerPage {
     /// # Errors
     /// The database does not answer.
     pub async fn update_recurrence(&mut self, id: ReflexionId, of: &Recurrence) -> Result<(), StoreError> {
-        sqlx::query(
+        sql::execute(
+            &mut *self.tx,
             "/* reflexions.go_on */
              UPDATE reflexion SET events = greatest(events, $2), last_at = greatest(last_at, $3),
                  severity = greatest(severity, $4) WHERE id = $1",
+            (id.0, i64::from(of.events), of.last_at.map(ToSqlx::to_sqlx), of.severity.code()),
         )
-        .bind(id.0)
-        .bind(i64::from(of.events))
-        .bind(of.last_at.map(ToSqlx::to_sqlx))
-        .bind(of.severity.code())
-        .execute(&mut *self.tx)
-        .await?;
-        Ok(())
+        .await
     }
 
     /// Closes reflexions whose fault was not found within the window; returns their ids and agents.
@@ -210,17 +196,15 @@ impl FollowerPage {
     /// # Errors
     /// The database does not answer.
     pub async fn close_stale(&mut self, window: Duration, most: i64) -> Result<Vec<(ReflexionId, String)>, StoreError> {
-        let rows: Vec<(Uuid, String)> = sqlx::query_as(
+        sql::all(
+            &mut *self.tx,
             "/* reflexions.stale */
              UPDATE reflexion SET status = 'closed', closed_at = clock() WHERE status = 'open' AND id IN
                  (SELECT id FROM reflexion WHERE status = 'open' AND last_at <= (SELECT clock()) - $1 LIMIT $2)
              RETURNING id, agent",
+            (interval(window), most),
         )
-        .bind(interval(window))
-        .bind(most)
-        .fetch_all(&mut *self.tx)
-        .await?;
-        Ok(rows.into_iter().map(|(id, agent)| (ReflexionId(id), agent)).collect())
+        .await
     }
 }
 
@@ -232,14 +216,13 @@ impl ReflexionStore<'_> {
     /// The database does not answer.
     pub async fn recurrence_of(self, id: FindingId, window: Duration) -> Result<Option<Recurrence>, StoreError> {
         let mut tx = begin(&self.0.work).await?;
-        let key: Option<(String, Option<String>, String)> = sqlx::query_as(
+        let key: Option<FaultKey> = sql::optional(
+            &mut *tx,
             "/* reflexions.key */ SELECT agent, task_type, fingerprint FROM finding WHERE id = $1 AND about = 'agent'",
+            (id.0,),
         )
-        .bind(id.0)
-        .fetch_optional(&mut *tx)
         .await?;
-        let Some((agent, task_type, fingerprint)) = key else { return Ok(None) };
-        let key = FaultKey { agent, task_type, fingerprint };
+        let Some(key) = key else { return Ok(None) };
         Ok(recurrences(&mut tx, &[key], window).await?.pop())
     }
 
@@ -268,14 +251,13 @@ impl ReflexionStore<'_> {
     /// The database does not answer.
     pub async fn close(self, id: ReflexionId, message: Option<&OutgoingMessage>) -> Result<bool, StoreError> {
         let mut tx = begin(&self.0.work).await?;
-        let done = sqlx::query(
+        let closed = sql::changed(
+            &mut *tx,
             "/* reflexions.close */
              UPDATE reflexion SET status = 'closed', closed_at = clock() WHERE id = $1 AND status = 'open'",
+            (id.0,),
         )
-        .bind(id.0)
-        .execute(&mut *tx)
         .await?;
-        let closed = done.rows_affected() > 0;
         if let (true, Some(message)) = (closed, message) {
             enqueue(&mut tx, message).await?;
         }
@@ -293,11 +275,9 @@ impl ReflexionStore<'_> {
         equals(&mut query, "x.task_type", filter.task_type.as_deref());
         equals(&mut query, "x.status", filter.status.as_deref());
         push_span(&mut query, "x.opened_at", filter.span);
-        seek.push(&mut query, "x.seq");
         let mut tx = begin(&self.0.read).await?;
         newest_first(&mut tx).await?;
-        let rows: Vec<StoredReflexionRow> = query.build_query_as().fetch_all(&mut *tx).await?;
-        Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
+        seek.fetch(&mut query, "x.seq", &mut *tx).await
     }
 
     /// Returns the open reflexions of an agent and a type of task, the most recent fault first.
@@ -316,8 +296,7 @@ impl ReflexionStore<'_> {
         query.push(" ORDER BY x.last_at DESC LIMIT ").push_bind(most);
         let mut tx = begin(&self.0.work).await?;
         newest_first(&mut tx).await?;
-        let rows: Vec<StoredReflexionRow> = query.build_query_as().fetch_all(&mut *tx).await?;
-        Ok(rows.into_iter().map(Into::into).collect())
+        sql::built(&mut *tx, &mut query).await
     }
 
     /// Returns the newest occurrences of these reflexions' faults, at most `most` of each.
@@ -325,12 +304,12 @@ impl ReflexionStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn occurrences(self, of: &[ReflexionId], most: i64) -> Result<Vec<Occurrence>, StoreError> {
-        let ids: Vec<Uuid> = of.iter().map(|id| id.0).collect();
         let mut tx = begin(&self.0.read).await?;
         newest_first(&mut tx).await?;
         let sql = format!(
             "/* reflexions.occurrences */
-             SELECT x.id, e.id, e.event_id, e.review_id, e.at FROM reflexion x CROSS JOIN LATERAL (
+             SELECT x.id AS reflexion, e.id AS finding, e.event_id AS event, e.review_id AS review, e.at
+             FROM reflexion x CROSS JOIN LATERAL (
                  SELECT e.* FROM (SELECT * FROM finding f WHERE f.agent = x.agent AND f.fingerprint = x.fingerprint
                      AND coalesce(f.task_type, '') = coalesce(x.task_type, '') AND f.mode < 2 AND f.status <> 'false_positive'
                      AND f.created_at <= x.last_at ORDER BY f.seq DESC LIMIT $2) f
@@ -338,18 +317,7 @@ impl ReflexionStore<'_> {
                  WHERE e.at BETWEEN x.first_at AND x.last_at LIMIT $2) e
              WHERE x.id = ANY($1) ORDER BY x.id, e.at DESC",
         );
-        let rows: Vec<(Uuid, Uuid, Uuid, Option<Uuid>, jiff_sqlx::Timestamp)> =
-            sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(ids).bind(most).fetch_all(&mut *tx).await?;
-        Ok(rows
-            .into_iter()
-            .map(|(reflexion, finding, event, review, at)| Occurrence {
-                reflexion: ReflexionId(reflexion),
-                finding: FindingId(finding),
-                event: EventId(event),
-                review: review.map(ReviewId),
-                at: at.to_jiff(),
-            })
-            .collect())
+        sql::all(&mut *tx, AssertSqlSafe(sql), (uuids(of), most)).await
     }
 }
 
@@ -385,15 +353,18 @@ async fn recurrences(
                    CROSS JOIN LATERAL ({EVENTS_OF_FINDING}) e LIMIT $5) e
              WHERE e.at > w.since OR e.at >= o.first_at) c",
     );
-    let rows: Vec<CountRow> = sqlx::query_as(sqlx::AssertSqlSafe(sql))
-        .bind(keys.iter().map(|key| key.agent.as_str()).collect::<Vec<_>>())
-        .bind(keys.iter().map(|key| key.task_type.as_deref()).collect::<Vec<_>>())
-        .bind(keys.iter().map(|key| key.fingerprint.as_str()).collect::<Vec<_>>())
-        .bind(interval(window))
-        .bind(MOST_FINDINGS)
-        .fetch_all(&mut *database)
-        .await?;
-    Ok(rows.into_iter().map(Into::into).collect())
+    sql::all(
+        &mut *database,
+        AssertSqlSafe(sql),
+        (
+            keys.iter().map(|key| key.agent.as_str()).collect::<Vec<_>>(),
+            keys.iter().map(|key| key.task_type.as_deref()).collect::<Vec<_>>(),
+            keys.iter().map(|key| key.fingerprint.as_str()).collect::<Vec<_>>(),
+            interval(window),
+            MOST_FINDINGS,
+        ),
+    )
+    .await
 }
 
 /// Returns faults of looks' findings that were repeated by events with feed numbers from `after`, exclusive, to
@@ -403,77 +374,38 @@ pub(super) async fn repeated_between(
     after: i64,
     until: i64,
 ) -> Result<Vec<FaultKey>, StoreError> {
-    let rows: Vec<(String, Option<String>, String)> = sqlx::query_as(
+    sql::all(
+        database,
         "/* reflexions.repeated */ SELECT DISTINCT f.agent, f.task_type, f.fingerprint FROM finding_occurrence o
          JOIN finding f ON f.id = o.finding_id
          WHERE o.seq > $1 AND o.seq <= $2 AND f.mode < 2 AND f.about = 'agent'",
+        (after, until),
     )
-    .bind(after)
-    .bind(until)
-    .fetch_all(database)
-    .await?;
-    Ok(rows.into_iter().map(|(agent, task_type, fingerprint)| FaultKey { agent, task_type, fingerprint }).collect())
+    .await
 }
 
 async fn open(database: &mut Connection, id: ReflexionId, of: &Recurrence) -> Result<bool, StoreError> {
-    let done = sqlx::query(
+    sql::changed(
+        &mut *database,
         "/* reflexions.open */
          WITH f AS (UPDATE feed SET last = last + 1 WHERE name = 'result' RETURNING last)
          INSERT INTO reflexion (id, seq, agent, task_type, fingerprint, severity, category, source, rule, events,
                                 first_at, last_at, opened_at)
          SELECT $1, f.last, $2, $3, $4, $5, $6, $7, $8, $9, coalesce($10, clock()), coalesce($11, clock()), clock()
          FROM f ON CONFLICT DO NOTHING",
+        (
+            id.0,
+            &of.key.agent,
+            &of.key.task_type,
+            &of.key.fingerprint,
+            of.severity.code(),
+            of.category.as_str(),
+            of.source.as_str(),
+            &of.rule,
+            i64::from(of.events),
+            of.first_at.map(ToSqlx::to_sqlx),
+            of.last_at.map(ToSqlx::to_sqlx),
+        ),
     )
-    .bind(id.0)
-    .bind(&of.key.agent)
-    .bind(&of.key.task_type)
-    .bind(&of.key.fingerprint)
-    .bind(of.severity.code())
-    .bind(of.category.as_str())
-    .bind(of.source.as_str())
-    .bind(&of.rule)
-    .bind(i64::from(of.events))
-    .bind(of.first_at.map(ToSqlx::to_sqlx))
-    .bind(of.last_at.map(ToSqlx::to_sqlx))
-    .execute(&mut *database)
-    .await?;
-    Ok(done.rows_affected() > 0)
-}
-
-impl From<CountRow> for Recurrence {
-    fn from(row: CountRow) -> Self {
-        let count = |n: i64| u32::try_from(n).unwrap_or(u32::MAX);
-        let time = |at: Option<jiff_sqlx::Timestamp>| at.map(jiff_sqlx::Timestamp::to_jiff);
-        Self {
-            key: FaultKey { agent: row.agent, task_type: row.task_type, fingerprint: row.fingerprint },
-            open: row.open.map(ReflexionId),
-            recent: count(row.recent),
-            events: count(row.events),
-            first_at: time(row.first_at),
-            last_at: time(row.last_at),
-            severity: Severity::from_code(row.severity.unwrap_or(0)).unwrap_or(Severity::Critical),
-            category: row.category.as_deref().and_then(FindingCategory::parse).unwrap_or(FindingCategory::Custom),
-            source: row.source.as_deref().and_then(FindingSource::parse).unwrap_or(FindingSource::Model),
-            rule: row.rule.unwrap_or_default(),
-        }
-    }
-}
-
-impl From<StoredReflexionRow> for ReflexionRow {
-    fn from(row: StoredReflexionRow) -> Self {
-        Self {
-            id: ReflexionId(row.id),
-            key: FaultKey { agent: row.agent, task_type: row.task_type, fingerprint: row.fingerprint },
-            severity: Severity::from_code(row.severity).unwrap_or(Severity::Critical),
-            category: FindingCategory::parse(&row.category).unwrap_or(FindingCategory::Custom),
-            source: FindingSource::parse(&row.source).unwrap_or(FindingSource::Model),
-            rule: row.rule,
-            events: row.events,
-            first_at: row.first_at.to_jiff(),
-            last_at: row.last_at.to_jiff(),
-            opened_at: row.opened_at.to_jiff(),
-            closed_at: row.closed_at.map(jiff_sqlx::Timestamp::to_jiff),
-            description: row.description,
-        }
-    }
+    .await
 }

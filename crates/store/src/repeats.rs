@@ -1,9 +1,10 @@
 //! Spooled events whose client id was in use when they were filed.
 
-use sqlx::FromRow;
-use uuid::Uuid;
-
-use super::{StoreError, aggregates::EventStore};
+use super::{
+    StoreError,
+    aggregates::EventStore,
+    sql::{self, uuids},
+};
 use umbra_domain::EventId;
 
 /// A spooled event whose client id names another event.
@@ -17,12 +18,6 @@ pub struct Repeat {
     pub conflicts: bool,
 }
 
-#[derive(FromRow)]
-struct RepeatRow {
-    original: Uuid,
-    conflicts: bool,
-}
-
 impl EventStore<'_> {
     /// Records repeats; known ones stay unchanged.
     ///
@@ -32,16 +27,17 @@ impl EventStore<'_> {
         if repeats.is_empty() {
             return Ok(());
         }
-        sqlx::query(
+        sql::execute(
+            &self.0.work,
             "/* repeats.note */ INSERT INTO spooled_repeat (id, original, conflicts)
              SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::boolean[]) ON CONFLICT DO NOTHING",
+            (
+                uuids(repeats.iter().map(|repeat| &repeat.id)),
+                uuids(repeats.iter().map(|repeat| &repeat.original)),
+                repeats.iter().map(|repeat| repeat.conflicts).collect::<Vec<_>>(),
+            ),
         )
-        .bind(repeats.iter().map(|repeat| repeat.id.0).collect::<Vec<_>>())
-        .bind(repeats.iter().map(|repeat| repeat.original.0).collect::<Vec<_>>())
-        .bind(repeats.iter().map(|repeat| repeat.conflicts).collect::<Vec<_>>())
-        .execute(&self.0.work)
-        .await?;
-        Ok(())
+        .await
     }
 
     /// Returns the repeat that was recorded under this id, if any.
@@ -49,8 +45,12 @@ impl EventStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn repeat_of(self, id: EventId) -> Result<Option<Repeat>, StoreError> {
-        let query = sqlx::query_as("/* repeats.of */ SELECT original, conflicts FROM spooled_repeat WHERE id = $1");
-        let row: Option<RepeatRow> = query.bind(id.0).fetch_optional(&self.0.read).await?;
-        Ok(row.map(|RepeatRow { original, conflicts }| Repeat { id, original: EventId(original), conflicts }))
+        let row = sql::optional(
+            &self.0.read,
+            "/* repeats.of */ SELECT original, conflicts FROM spooled_repeat WHERE id = $1",
+            (id.0,),
+        )
+        .await?;
+        Ok(row.map(|(original, conflicts)| Repeat { id, original, conflicts }))
     }
 }

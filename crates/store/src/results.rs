@@ -2,16 +2,15 @@
 
 use std::collections::HashSet;
 
-use jiff::Timestamp;
-use sqlx::FromRow;
-
 use super::{
     StoreError,
     aggregates::ReviewStore,
     jobs::Lease,
     new_findings::{self, NewFindingRow},
+    sql::{self, record},
     transaction::{Tx, begin},
 };
+use jiff::Timestamp;
 use umbra_domain::{
     Assessment, EventId, Finding, FindingId, FindingSource, ReviewId, ReviewScope, Reviewer, Trigger,
     verdict::DecidedBy,
@@ -92,13 +91,14 @@ pub struct EventContext {
 }
 
 /// A review that has just ended.
-#[derive(FromRow)]
 struct EndedReview {
-    at: jiff_sqlx::Timestamp,
+    at: Timestamp,
     shadow: String,
     mode: i16,
-    scope: i16,
+    scope: ReviewScope,
 }
+
+record!(EndedReview: at, shadow, mode, scope);
 
 impl ReviewStore<'_> {
     /// Stores the result and its findings; returns the result's feed number and the time, or `None` if the lease was
@@ -113,48 +113,48 @@ impl ReviewStore<'_> {
         result: &NewResult,
     ) -> Result<Option<(i64, Timestamp)>, StoreError> {
         let mut tx = begin(&self.0.work).await?;
-        let ended: Option<EndedReview> = sqlx::query_as(
+        let ended: Option<EndedReview> = sql::optional(
+            &mut *tx,
             "/* results.finish */
              UPDATE review SET state = 'done', finished_at = clock(), failure = NULL
              WHERE id = $1 AND worker = $2 AND attempt = $3 AND state = 'running'
              RETURNING finished_at AS at, shadow, mode, scope",
+            (review.0, lease.worker.0, lease.attempt),
         )
-        .bind(review.0)
-        .bind(lease.worker.0)
-        .bind(lease.attempt)
-        .fetch_optional(&mut *tx)
         .await?;
         let Some(ended) = ended else { return Ok(None) };
         // The feed's row is locked before occurrences are counted, so the next statement sees every earlier finding.
-        let base: i64 = sqlx::query_scalar(
+        let base: i64 = sql::one(
+            &mut *tx,
             "/* results.feed */ UPDATE feed SET last = last + 1 + $1 WHERE name = 'result' RETURNING last - $1",
+            (i64::try_from(result.findings.len()).unwrap_or(0),),
         )
-        .bind(i64::try_from(result.findings.len()).unwrap_or(0))
-        .fetch_one(&mut *tx)
         .await?;
         let notes = serde_json::to_string(&result.notes).unwrap_or_else(|_| "[]".into());
-        sqlx::query(
+        sql::execute(
+            &mut *tx,
             "/* results.result */
              INSERT INTO review_result (review_id, seq, assessment, score, recommendation, reviewer, model,
                                         input_tokens, output_tokens, cost_usd, latency_ms, notes, prompt_version,
                                         decided_by)
              SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, coalesce(sum(actual_usd), 0)::bigint, $10, $11, $12, $13
              FROM provider_call WHERE review_id = $1",
+            (
+                review.0,
+                base,
+                result.assessment.as_str(),
+                result.score.map(i16::from),
+                &result.recommendation,
+                result.reviewer.as_str(),
+                &result.model,
+                i64::try_from(result.tokens.0).unwrap_or(i64::MAX),
+                i64::try_from(result.tokens.1).unwrap_or(i64::MAX),
+                i64::try_from(result.latency_ms).unwrap_or(i64::MAX),
+                notes,
+                result.prompt_version,
+                result.decided_by.as_str(),
+            ),
         )
-        .bind(review.0)
-        .bind(base)
-        .bind(result.assessment.as_str())
-        .bind(result.score.map(i16::from))
-        .bind(&result.recommendation)
-        .bind(result.reviewer.as_str())
-        .bind(&result.model)
-        .bind(i64::try_from(result.tokens.0).unwrap_or(i64::MAX))
-        .bind(i64::try_from(result.tokens.1).unwrap_or(i64::MAX))
-        .bind(i64::try_from(result.latency_ms).unwrap_or(i64::MAX))
-        .bind(notes)
-        .bind(result.prompt_version)
-        .bind(result.decided_by.as_str())
-        .execute(&mut *tx)
         .await?;
         if !result.findings.is_empty() {
             insert_findings(&mut tx, review, &ended, base, &result.findings).await?;
@@ -163,7 +163,7 @@ impl ReviewStore<'_> {
             insert_parts(&mut tx, review, &result.parts).await?;
         }
         tx.commit().await?;
-        Ok(Some((base, ended.at.to_jiff())))
+        Ok(Some((base, ended.at)))
     }
 }
 
@@ -189,7 +189,7 @@ async fn insert_findings(
             look: None,
         })
         .collect();
-    new_findings::insert(tx, Some(review), Some(ended.at.to_jiff()), &rows).await
+    new_findings::insert(tx, Some(review), Some(ended.at), &rows).await
 }
 
 /// Adopts looks' findings that this review repeats, by event, rule and field; for a review of a task, also those that
@@ -205,7 +205,8 @@ async fn adopt(
         return Ok(HashSet::new());
     }
     let field = |found: &NewFinding| found.finding.evidence.as_ref().map(|evidence| evidence.field.as_str().to_owned());
-    let known: Vec<i64> = sqlx::query_scalar(
+    sql::all(
+        &mut **tx,
         "/* results.adopt */
          WITH u AS (
              SELECT * FROM unnest($2::int8[], $3::uuid[], $4::text[], $5::text[]) u(at, event, rule, field)
@@ -221,34 +222,35 @@ async fn adopt(
              UPDATE finding f SET review_id = $1 FROM (SELECT DISTINCT id FROM known) k WHERE f.id = k.id
          )
          SELECT DISTINCT at FROM known",
+        (
+            review.0,
+            of_checks().map(|(_, at)| at).collect::<Vec<_>>(),
+            of_checks().map(|(found, _)| found.finding.event_id.0).collect::<Vec<_>>(),
+            of_checks().map(|(found, _)| found.finding.rule.as_str()).collect::<Vec<_>>(),
+            of_checks().map(|(found, _)| field(found)).collect::<Vec<_>>(),
+            &ended.shadow,
+            ended.scope == ReviewScope::Trajectory,
+        ),
     )
-    .bind(review.0)
-    .bind(of_checks().map(|(_, at)| at).collect::<Vec<_>>())
-    .bind(of_checks().map(|(found, _)| found.finding.event_id.0).collect::<Vec<_>>())
-    .bind(of_checks().map(|(found, _)| found.finding.rule.as_str()).collect::<Vec<_>>())
-    .bind(of_checks().map(|(found, _)| field(found)).collect::<Vec<_>>())
-    .bind(&ended.shadow)
-    .bind(ended.scope == ReviewScope::Trajectory.code())
-    .fetch_all(&mut **tx)
-    .await?;
-    Ok(known.into_iter().collect())
+    .await
 }
 
 async fn insert_parts(tx: &mut Tx, review: ReviewId, parts: &[NewPart]) -> Result<(), StoreError> {
     let notes = |part: &NewPart| serde_json::to_string(&part.notes).unwrap_or_else(|_| "[]".into());
-    sqlx::query(
+    sql::execute(
+        &mut **tx,
         "/* results.parts */
          INSERT INTO review_assessment (review_id, event_id, assessment, score, recommendation, notes, decided_by)
          SELECT $1, p.* FROM unnest($2::uuid[], $3::text[], $4::int2[], $5::text[], $6::text[], $7::text[]) p",
+        (
+            review.0,
+            parts.iter().map(|part| part.event.0).collect::<Vec<_>>(),
+            parts.iter().map(|part| part.assessment.as_str()).collect::<Vec<_>>(),
+            parts.iter().map(|part| part.score.map(i16::from)).collect::<Vec<_>>(),
+            parts.iter().map(|part| part.recommendation.as_str()).collect::<Vec<_>>(),
+            parts.iter().map(notes).collect::<Vec<_>>(),
+            parts.iter().map(|part| part.decided_by.as_str()).collect::<Vec<_>>(),
+        ),
     )
-    .bind(review.0)
-    .bind(parts.iter().map(|part| part.event.0).collect::<Vec<_>>())
-    .bind(parts.iter().map(|part| part.assessment.as_str()).collect::<Vec<_>>())
-    .bind(parts.iter().map(|part| part.score.map(i16::from)).collect::<Vec<_>>())
-    .bind(parts.iter().map(|part| part.recommendation.as_str()).collect::<Vec<_>>())
-    .bind(parts.iter().map(notes).collect::<Vec<_>>())
-    .bind(parts.iter().map(|part| part.decided_by.as_str()).collect::<Vec<_>>())
-    .execute(&mut **tx)
-    .await?;
-    Ok(())
+    .await
 }

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
 use jiff_sqlx::ToSqlx;
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use super::{StoreError, aggregates::UpkeepStore, pool::Connection};
+use super::{StoreError, aggregates::UpkeepStore, pool::Connection, sql};
 use umbra_domain::clock::first_id_at;
 
 /// Most rows of a table that one transaction deletes.
@@ -57,12 +58,14 @@ impl UpkeepStore<'_> {
         // Closing the connection ends its time limits and its lock.
         connection.close_on_drop();
         for limit in ["SET lock_timeout = '1s'", "SET statement_timeout = '1min'"] {
-            sqlx::query(limit).execute(&mut connection).await?;
+            sql::execute(&mut connection, limit, ()).await?;
         }
-        let ours: bool =
-            sqlx::query_scalar("SELECT pg_try_advisory_lock(hashtextextended(current_schema() || '.retention', 0))")
-                .fetch_one(&mut connection)
-                .await?;
+        let ours: bool = sql::one(
+            &mut connection,
+            "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || '.retention', 0))",
+            (),
+        )
+        .await?;
         Ok(ours.then_some(RetentionLock { connection }))
     }
 
@@ -71,12 +74,12 @@ impl UpkeepStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn kept_since(self, kind: RetentionKind) -> Result<(Date, Uuid), StoreError> {
-        let (before, first_id): (jiff_sqlx::Date, Uuid) =
-            sqlx::query_as("/* retention.since */ SELECT before, first_id FROM retention WHERE kind = $1")
-                .bind(kind.as_str())
-                .fetch_one(&self.0.read)
-                .await?;
-        Ok((before.to_jiff(), first_id))
+        sql::one(
+            &self.0.read,
+            "/* retention.since */ SELECT before, first_id FROM retention WHERE kind = $1",
+            (kind.as_str(),),
+        )
+        .await
     }
 }
 
@@ -113,42 +116,42 @@ impl RetentionLock {
         let before = self.day_before(days).await?;
         let first_id = first_id_of(before.checked_sub(SLACK_DAYS.days()).unwrap_or(Date::MIN));
         self.note(RetentionKind::Review, before, first_id).await?;
-        sqlx::query("BEGIN").execute(&mut self.connection).await?;
-        let ids: Vec<Uuid> = sqlx::query_scalar(
+        sql::execute(&mut self.connection, "BEGIN", ()).await?;
+        let ids: Vec<Uuid> = sql::all(
+            &mut self.connection,
             "/* retention.reviews */ SELECT id FROM review
              WHERE id < $1 AND state NOT IN ('queued', 'running') ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED",
+            (first_id, BATCH),
         )
-        .bind(first_id)
-        .bind(BATCH)
-        .fetch_all(&mut self.connection)
         .await?;
-        let events: Vec<Uuid> =
-            sqlx::query_scalar("/* retention.events */ SELECT event_id FROM review_event WHERE review_id = ANY($1)")
-                .bind(&ids)
-                .fetch_all(&mut self.connection)
-                .await?;
+        let events: Vec<Uuid> = sql::all(
+            &mut self.connection,
+            "/* retention.events */ SELECT event_id FROM review_event WHERE review_id = ANY($1)",
+            (&ids,),
+        )
+        .await?;
         let mut deleted = delete_looks(&mut self.connection, first_id).await?;
         let by_review = OF_REVIEWS.map(|table| (table, "review_id"));
         for (table, column) in by_review.into_iter().chain([("review", "id")]) {
             let sql = format!("/* retention.{table} */ DELETE FROM {table} WHERE {column} = ANY($1)");
-            deleted +=
-                sqlx::query(sqlx::AssertSqlSafe(sql)).bind(&ids).execute(&mut self.connection).await?.rows_affected();
+            deleted += sql::count(&mut self.connection, AssertSqlSafe(sql), (&ids,)).await?;
         }
         for table in OF_EVENTS {
             let sql = format!(
                 "/* retention.{table} */ DELETE FROM {table} t WHERE t.event_id = ANY($1)
                  AND NOT EXISTS (SELECT FROM review_event e WHERE e.event_id = t.event_id)"
             );
-            let gone = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(&events).execute(&mut self.connection).await?;
-            deleted += gone.rows_affected();
+            deleted += sql::count(&mut self.connection, AssertSqlSafe(sql), (&events,)).await?;
         }
         // A backtest is deleted with its items; one at a time, since it may have many.
-        let backtest = sqlx::query(
+        deleted += sql::count(
+            &mut self.connection,
             "/* retention.backtests */ DELETE FROM backtest WHERE id IN (SELECT id FROM backtest
              WHERE id < $1 AND state IN ('done', 'stopped') LIMIT 1 FOR UPDATE SKIP LOCKED)",
-        );
-        deleted += backtest.bind(first_id).execute(&mut self.connection).await?.rows_affected();
-        sqlx::query("COMMIT").execute(&mut self.connection).await?;
+            (first_id,),
+        )
+        .await?;
+        sql::execute(&mut self.connection, "COMMIT", ()).await?;
         Ok(deleted)
     }
 
@@ -159,18 +162,17 @@ impl RetentionLock {
     pub async fn delete_counts(&mut self, days: u32) -> Result<u64, StoreError> {
         let before = self.day_before(days).await?;
         self.note(RetentionKind::Count, before, first_id_of(before)).await?;
-        let meters = sqlx::query(
+        let mut deleted = 0;
+        for sql in [
             "/* retention.meters */ DELETE FROM meter WHERE ctid = ANY(ARRAY(SELECT ctid FROM meter
              WHERE trigger = '' AND day > 'epoch' AND day < $1 AND held_usd = 0 AND held_tokens = 0
              LIMIT $2 FOR UPDATE SKIP LOCKED))",
-        );
-        let meters = meters.bind(before.to_sqlx()).bind(BATCH).execute(&mut self.connection).await?;
-        let skips = sqlx::query(
             "/* retention.skips */ DELETE FROM skip_count WHERE ctid = ANY(ARRAY(SELECT ctid FROM skip_count
              WHERE day < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))",
-        );
-        let skips = skips.bind(before.to_sqlx()).bind(BATCH).execute(&mut self.connection).await?;
-        Ok(meters.rows_affected() + skips.rows_affected())
+        ] {
+            deleted += sql::count(&mut self.connection, sql, (before.to_sqlx(), BATCH)).await?;
+        }
+        Ok(deleted)
     }
 
     /// Deletes a batch of cooldowns that ended a day ago and hold nothing back any more; returns how many.
@@ -178,12 +180,14 @@ impl RetentionLock {
     /// # Errors
     /// The database does not answer.
     pub async fn delete_cooldowns(&mut self) -> Result<u64, StoreError> {
-        let done = sqlx::query(
+        sql::count(
+            &mut self.connection,
             "/* retention.cooldowns */ DELETE FROM meter WHERE ctid = ANY(ARRAY(SELECT ctid FROM meter
              WHERE trigger <> '' AND day = 'epoch' AND next_at < clock() - interval '1 day'
              LIMIT $1 FOR UPDATE SKIP LOCKED))",
-        );
-        Ok(done.bind(BATCH).execute(&mut self.connection).await?.rows_affected())
+            (BATCH,),
+        )
+        .await
     }
 
     /// Deletes a batch of the idempotency keys older than `hours`; returns how many.
@@ -192,20 +196,22 @@ impl RetentionLock {
     /// The database does not answer.
     pub async fn delete_keys(&mut self, hours: u32) -> Result<u64, StoreError> {
         let oldest = self.now().await?.checked_sub(i64::from(hours).hours()).unwrap_or(Timestamp::MIN);
-        let done = sqlx::query(
+        sql::count(
+            &mut self.connection,
             "/* retention.keys */ DELETE FROM event_key WHERE ctid = ANY(ARRAY(SELECT ctid FROM event_key
              WHERE event_id < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))",
-        );
-        Ok(done.bind(first_id_at(oldest)).bind(BATCH).execute(&mut self.connection).await?.rows_affected())
+            (first_id_at(oldest), BATCH),
+        )
+        .await
     }
 
     /// Deletes a batch each of calls, runs, sessions, approvals and overrides that were last used, or expired, more
-    /// than `days` ago, of costs of tasks, spooled repeats and sessions of hooks; returns how many. Their history stays in the audit.
+    /// than `days` ago, of costs of tasks, spooled repeats and sessions of hooks; returns how many. Their history stays
+    /// in the audit.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn delete_calls(&mut self, days: u32) -> Result<u64, StoreError> {
-        let oldest = self.now().await?.checked_sub((i64::from(days) * 24).hours()).unwrap_or(Timestamp::MIN);
         let tables = [
             ("call", "decided_at"),
             ("boundary_run", "updated_at"),
@@ -217,7 +223,7 @@ impl RetentionLock {
             ("hook_session", "seen_at"),
             ("hook_call", "called_at"),
         ];
-        self.delete_older(&tables, oldest).await
+        self.delete_older(&tables, days).await
     }
 
     /// Deletes a batch of tools and calls that were last seen `days` ago, and of ranges that looks passed over then;
@@ -226,17 +232,13 @@ impl RetentionLock {
     /// # Errors
     /// The database does not answer, or the locks were not available: try again later.
     pub async fn delete_tools(&mut self, days: u32) -> Result<u64, StoreError> {
-        let oldest = self.now().await?.checked_sub((i64::from(days) * 24).hours()).unwrap_or(Timestamp::MIN);
-        self.delete_older(
-            &[
-                ("tool_seen", "last_at"),
-                ("unguarded_call", "last_at"),
-                ("unexpected_call", "last_at"),
-                ("check_backlog", "at"),
-            ],
-            oldest,
-        )
-        .await
+        let tables = [
+            ("tool_seen", "last_at"),
+            ("unguarded_call", "last_at"),
+            ("unexpected_call", "last_at"),
+            ("check_backlog", "at"),
+        ];
+        self.delete_older(&tables, days).await
     }
 
     /// Deletes a batch of sessions that were not used for `days`, with their steps and documents, of unused sets of
@@ -245,32 +247,31 @@ impl RetentionLock {
     /// # Errors
     /// The database does not answer.
     pub async fn delete_sessions(&mut self, days: u32) -> Result<u64, StoreError> {
-        let oldest = self.now().await?.checked_sub((i64::from(days) * 24).hours()).unwrap_or(Timestamp::MIN);
         let tables = [
             ("sidecar_session", "seen_at"),
             ("sidecar_tools", "seen_at"),
             ("pattern_use", "used_at"),
             ("sidecar_gone", "at"),
         ];
-        self.delete_older(&tables, oldest).await
+        self.delete_older(&tables, days).await
     }
 
-    async fn delete_older(&mut self, tables: &[(&str, &str)], oldest: Timestamp) -> Result<u64, StoreError> {
+    /// Deletes a batch of the rows of these tables whose time, in the column beside it, is more than `days` ago.
+    async fn delete_older(&mut self, tables: &[(&str, &str)], days: u32) -> Result<u64, StoreError> {
+        let oldest = self.now().await?.checked_sub((i64::from(days) * 24).hours()).unwrap_or(Timestamp::MIN);
         let mut gone = 0;
         for (table, at) in tables {
             let sql = format!(
                 "/* retention.calls */ DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table}
                  WHERE {at} < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))"
             );
-            let done = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(oldest.to_sqlx()).bind(BATCH);
-            gone += done.execute(&mut self.connection).await?.rows_affected();
+            gone += sql::count(&mut self.connection, AssertSqlSafe(sql), (oldest.to_sqlx(), BATCH)).await?;
         }
         Ok(gone)
     }
 
     async fn now(&mut self) -> Result<Timestamp, StoreError> {
-        let now: jiff_sqlx::Timestamp = sqlx::query_scalar("SELECT clock()").fetch_one(&mut self.connection).await?;
-        Ok(now.to_jiff())
+        sql::one(&mut self.connection, "SELECT clock()", ()).await
     }
 
     /// Returns the first day, in UTC, that is to be kept.
@@ -281,31 +282,28 @@ impl RetentionLock {
 
     /// Records, before anything is deleted, that rows before a day may be gone. The recorded day only moves forward.
     async fn note(&mut self, kind: RetentionKind, before: Date, first_id: Uuid) -> Result<(), StoreError> {
-        sqlx::query(
+        sql::execute(
+            &mut self.connection,
             "/* retention.note */ UPDATE retention SET before = greatest(before, $2), first_id = greatest(first_id, $3)
              WHERE kind = $1 AND (before < $2 OR first_id < $3)",
+            (kind.as_str(), before.to_sqlx(), first_id),
         )
-        .bind(kind.as_str())
-        .bind(before.to_sqlx())
-        .bind(first_id)
-        .execute(&mut self.connection)
-        .await?;
-        Ok(())
+        .await
     }
 
     /// Returns the next partition to remove. One whose detachment was interrupted comes first, since it blocks the
     /// others.
     async fn oldest_partition(&mut self, before: Date) -> Result<Option<Partition>, StoreError> {
-        let row: Option<(String, bool, bool)> = sqlx::query_as(
+        let row: Option<(String, bool, bool)> = sql::optional(
+            &mut self.connection,
             "/* retention.partitions */
              SELECT c.relname::text, i.inhrelid IS NOT NULL, coalesce(i.inhdetachpending, false) AS pending
              FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = 'event'::regclass
              WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
                AND c.relname ~ '^event_[0-9]{8}$' AND c.relname::text COLLATE \"C\" < $1
              ORDER BY pending DESC, c.relname LIMIT 1",
+            (super::partitions::name_of(before),),
         )
-        .bind(super::partitions::name_of(before))
-        .fetch_optional(&mut self.connection)
         .await?;
         Ok(row.map(|(name, attached, pending)| Partition { name, attached, pending }))
     }
@@ -322,7 +320,7 @@ async fn delete_looks(connection: &mut Connection, first_id: Uuid) -> Result<u64
              SELECT o.ctid FROM finding_occurrence o WHERE o.finding_id < $1
                  AND NOT EXISTS (SELECT FROM finding f WHERE f.id = o.finding_id) LIMIT $2 FOR UPDATE SKIP LOCKED))",
     ] {
-        deleted += sqlx::query(sql).bind(first_id).bind(BATCH).execute(&mut *connection).await?.rows_affected();
+        deleted += sql::count(&mut *connection, sql, (first_id, BATCH)).await?;
     }
     Ok(deleted)
 }

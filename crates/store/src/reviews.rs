@@ -2,9 +2,8 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use sqlx::{FromRow, Postgres, QueryBuilder};
+use sqlx::{Postgres, QueryBuilder, postgres::PgRow};
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use super::{
     StoreError,
@@ -12,6 +11,7 @@ use super::{
     findings::FindingItem,
     paging::{Page, Seek, Span, equals, push_span},
     pool::Connection,
+    sql::{self, column, json, record, uuids},
 };
 use umbra_domain::{
     Assessment, EventId, Mode, NanoUsd, ReviewId, ReviewScope, ReviewState, Reviewer, SkipReason, TokenCount, Trigger,
@@ -108,85 +108,46 @@ pub struct EventAssessment {
     pub notes: Vec<String>,
 }
 
-/// One [`EventAssessment`], as aggregated by the query.
-#[derive(Deserialize)]
-struct AssessmentRow {
-    event_id: Uuid,
-    assessment: Assessment,
-    decided_by: Option<DecidedBy>,
-    score: Option<i16>,
-    recommendation: String,
-    notes: String,
-}
-
-impl From<AssessmentRow> for EventAssessment {
-    fn from(part: AssessmentRow) -> Self {
-        let AssessmentRow { event_id, assessment, decided_by, score, recommendation, notes } = part;
-        let notes = serde_json::from_str(&notes).unwrap_or_default();
-        Self { event_id: EventId(event_id), assessment, decided_by, score, recommendation, notes }
-    }
-}
-
 /// Returns the review's assessments of its events; for a review of one event, the review's own.
-fn assessments(row: &ReviewRow) -> Vec<EventAssessment> {
-    if let Some(parts) = &row.parts {
-        let parts: Vec<AssessmentRow> = serde_json::from_str(parts).unwrap_or_default();
-        return parts.into_iter().map(Into::into).collect();
+fn assessments(row: &PgRow) -> Result<Vec<EventAssessment>, sqlx::Error> {
+    if column::<Option<String>>(row, "parts")?.is_some() {
+        return json(row, "parts");
     }
-    let event = row.events.first().filter(|_| ReviewScope::from_code(row.scope) == Some(ReviewScope::Event));
-    let own = event.zip(row.assessment.as_deref().and_then(Assessment::parse)).map(|(event, assessment)| {
-        let recommendation = row.recommendation.clone().unwrap_or_default();
-        EventAssessment {
-            event_id: EventId(*event),
-            assessment,
-            decided_by: row.decided_by.as_deref().and_then(DecidedBy::parse),
-            score: row.score,
-            recommendation,
-            notes: row.notes.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default(),
-        }
-    });
-    own.into_iter().collect()
+    let events: Vec<EventId> = column(row, "events")?;
+    let (Some(ReviewScope::Event), Some(&event_id), Some(assessment)) =
+        (column(row, "scope")?, events.first(), column(row, "assessment")?)
+    else {
+        return Ok(Vec::new());
+    };
+    Ok(vec![EventAssessment {
+        event_id,
+        assessment,
+        decided_by: column(row, "decided_by")?,
+        score: column(row, "score")?,
+        recommendation: column::<Option<_>>(row, "recommendation")?.unwrap_or_default(),
+        notes: json(row, "notes")?,
+    }])
 }
 
-impl From<ReviewRow> for Review {
-    fn from(row: ReviewRow) -> Self {
-        let tokens = |count: Option<i64>| u64::try_from(count.unwrap_or(0)).unwrap_or(0);
-        let time = |at: Option<jiff_sqlx::Timestamp>| at.map(jiff_sqlx::Timestamp::to_jiff);
-        let released = row.state == ReviewState::Released.as_str();
-        let assessments = assessments(&row);
-        let stored_notes = row.notes.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        Self {
-            id: ReviewId(row.id),
-            shadow: row.shadow,
-            shadow_version: row.shadow_version,
-            agent: row.agent,
-            task_id: row.task_id,
-            trigger: Trigger::from_code(row.trigger),
-            mode: Mode::ALL.into_iter().find(|mode| mode.priority() == row.mode),
-            state: ReviewState::parse(&row.state).map(ReviewState::public_state),
-            assessment: row.assessment.as_deref().and_then(Assessment::parse),
-            decided_by: row.decided_by.as_deref().and_then(DecidedBy::parse),
-            score: row.score,
-            recommendation: row.recommendation,
-            reviewer: row.reviewer.as_deref().and_then(Reviewer::parse),
-            model: row.model,
-            prompt_version: row.prompt_version,
-            usage: TokenCount { input: tokens(row.input_tokens), output: tokens(row.output_tokens) },
-            cost_usd: NanoUsd(row.cost_usd.unwrap_or(0)).usd(),
-            latency_ms: row.latency_ms,
-            notes: if released { vec![RELEASED.to_owned()] } else { stored_notes },
-            reason: row.reason.and_then(SkipReason::from_code),
-            failure: row.failure,
-            scope: ReviewScope::from_code(row.scope),
-            events: row.events.into_iter().map(EventId).collect(),
-            assessments,
-            created_at: row.created_at.to_jiff(),
-            started_at: time(row.started_at),
-            finished_at: time(row.finished_at),
-            released,
-            findings: None,
-        }
-    }
+fn tokens(row: &PgRow, name: &str) -> Result<u64, sqlx::Error> {
+    Ok(column::<Option<_>>(row, name)?.unwrap_or(0))
+}
+
+record! {
+    Review, row: id, shadow, shadow_version, agent, task_id, trigger, mode, assessment, decided_by, score,
+    recommendation, reviewer, model, prompt_version, latency_ms, reason, failure, scope, events, created_at, started_at,
+    finished_at;
+    state: column::<Option<ReviewState>>(row, "state")?.map(ReviewState::public_state),
+    usage: TokenCount { input: tokens(row, "input_tokens")?, output: tokens(row, "output_tokens")? },
+    cost_usd: column::<Option<NanoUsd>>(row, "cost_usd")?.unwrap_or_default().usd(),
+    notes: if is_released(row)? { vec![RELEASED.to_owned()] } else { json(row, "notes")? },
+    assessments: assessments(row)?,
+    released: is_released(row)?,
+    findings: None,
+}
+
+fn is_released(row: &PgRow) -> Result<bool, sqlx::Error> {
+    Ok(column::<Option<_>>(row, "state")? == Some(ReviewState::Released))
 }
 
 impl Review {
@@ -194,40 +155,6 @@ impl Review {
     pub fn has_ended(&self) -> bool {
         matches!(self.state, Some(ReviewState::Done | ReviewState::Failed))
     }
-}
-
-/// A row of a review, with words and codes as stored.
-#[derive(Debug, Clone, FromRow)]
-struct ReviewRow {
-    seq: i64,
-    id: Uuid,
-    shadow: String,
-    shadow_version: String,
-    agent: String,
-    task_id: Option<String>,
-    trigger: i16,
-    mode: i16,
-    state: String,
-    created_at: jiff_sqlx::Timestamp,
-    started_at: Option<jiff_sqlx::Timestamp>,
-    finished_at: Option<jiff_sqlx::Timestamp>,
-    reason: Option<i16>,
-    failure: Option<String>,
-    scope: i16,
-    events: Vec<Uuid>,
-    parts: Option<String>,
-    assessment: Option<String>,
-    decided_by: Option<String>,
-    score: Option<i16>,
-    recommendation: Option<String>,
-    reviewer: Option<String>,
-    model: Option<String>,
-    prompt_version: Option<i16>,
-    input_tokens: Option<i64>,
-    output_tokens: Option<i64>,
-    cost_usd: Option<i64>,
-    latency_ms: Option<i64>,
-    notes: Option<String>,
 }
 
 /// Filter of a list of reviews. A field that is `None` admits all.
@@ -262,8 +189,9 @@ impl ReviewFilter {
 const COLUMNS: &str = "r.id, r.shadow, v.version AS shadow_version, r.agent, r.task_id, r.trigger, r.mode, r.state,
     r.created_at, r.started_at, r.finished_at, r.reason, r.failure,
     r.scope, ARRAY(SELECT e.event_id FROM review_event e WHERE e.review_id = r.id ORDER BY 1) AS events,
-    CASE WHEN r.scope = 1 THEN (SELECT json_agg(json_build_object('event_id', a.event_id, 'assessment', a.assessment,
-        'decided_by', a.decided_by, 'score', a.score, 'recommendation', a.recommendation, 'notes', a.notes)
+    CASE WHEN r.scope = 1 THEN (SELECT json_agg(json_build_object(
+        'event_id', 'evt_' || replace(a.event_id::text, '-', ''), 'assessment', a.assessment,
+        'decided_by', a.decided_by, 'score', a.score, 'recommendation', a.recommendation, 'notes', a.notes::json)
         ORDER BY a.event_id)::text
         FROM review_assessment a WHERE a.review_id = r.id) END AS parts,
     d.assessment, d.decided_by, d.score, d.recommendation, d.reviewer, d.model, d.prompt_version, d.input_tokens,
@@ -282,8 +210,7 @@ impl ReviewStore<'_> {
             " FROM review r JOIN shadow_version v ON v.id = r.version LEFT JOIN review_result d ON d.review_id = r.id
               WHERE r.id = ",
         );
-        let row: Option<ReviewRow> = query.push_bind(id.0).build_query_as().fetch_optional(&self.0.read).await?;
-        Ok(row.map(Into::into))
+        Ok(sql::built(&self.0.read, query.push_bind(id.0)).await?.pop())
     }
 
     /// Returns the reviews of these events, without the released, in the order of the events: each review with its
@@ -318,15 +245,13 @@ impl ReviewStore<'_> {
 
     /// Returns the reviews of these events that are not released and fulfil a further condition in SQL.
     async fn reviews_where(self, events: &[EventId], more: &str) -> Result<Vec<Review>, StoreError> {
-        let ids: Vec<Uuid> = events.iter().map(|id| id.0).collect();
         let mut query = QueryBuilder::new("SELECT r.seq, ");
         query.push(COLUMNS).push(
             " FROM review r JOIN shadow_version v ON v.id = r.version LEFT JOIN review_result d ON d.review_id = r.id
               WHERE r.state <> 'released' AND r.id IN (SELECT review_id FROM review_event WHERE event_id = ANY(",
         );
-        query.push_bind(ids).push("))").push(more).push(" ORDER BY r.seq");
-        let rows: Vec<ReviewRow> = query.build_query_as().fetch_all(&self.0.read).await?;
-        Ok(rows.into_iter().map(Into::into).collect())
+        query.push_bind(uuids(events)).push("))").push(more).push(" ORDER BY r.seq");
+        sql::built(&self.0.read, &mut query).await
     }
 
     /// Returns a page of reviews; for its order, see [`ReviewFilter::only_done`].
@@ -359,9 +284,7 @@ impl ReviewStore<'_> {
         }
         equals(&mut query, "d.assessment", filter.assessment.as_deref());
         push_span(&mut query, "r.created_at", filter.span);
-        seek.push(&mut query, number);
-        let rows: Vec<ReviewRow> = query.build_query_as().fetch_all(&self.0.read).await?;
-        Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
+        seek.fetch(&mut query, number, &self.0.read).await
     }
 }
 
@@ -378,6 +301,5 @@ pub(super) async fn ended_between(
           WHERE d.seq > ",
     );
     query.push_bind(after).push(" AND d.seq <= ").push_bind(until).push(" ORDER BY d.seq LIMIT ").push_bind(most);
-    let rows: Vec<ReviewRow> = query.build_query_as().fetch_all(database).await?;
-    Ok(rows.into_iter().map(|row| (row.seq, row.into())).collect())
+    sql::numbered(database, &mut query).await
 }

@@ -3,7 +3,8 @@
 use super::{
     StoreError,
     aggregates::DecisionStore,
-    audit::{COLUMNS_OF_RUN, record},
+    audit::COLUMNS_OF_RUN,
+    sql::{self, record},
 };
 use umbra_domain::audit::AuditRecord;
 
@@ -18,24 +19,24 @@ pub struct RunSize {
     pub bytes: i64,
 }
 
+record!(RunSize: decisions, rows, bytes);
+
 impl DecisionStore<'_> {
     /// Returns the size of a run, counting its first `most` rows.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn run_size(self, run: &str, most: i64) -> Result<RunSize, StoreError> {
-        let (decisions, rows, bytes) = sqlx::query_as(
-            "/* runs.size */ SELECT count(*) FILTER (WHERE a.kind <> 'outcome'), count(*),
-                 coalesce(sum(octet_length(p.body)), 0)::bigint
+        sql::one(
+            &self.0.read,
+            "/* runs.size */ SELECT count(*) FILTER (WHERE a.kind <> 'outcome') AS decisions, count(*) AS rows,
+                 coalesce(sum(octet_length(p.body)), 0)::bigint AS bytes
              FROM (SELECT seq, kind FROM audit WHERE run = $1 AND kind IN ('decision', 'merged', 'outcome')
                    ORDER BY seq LIMIT $2) a
              LEFT JOIN audit_payload p ON p.seq = a.seq AND a.kind <> 'outcome'",
+            (run, most),
         )
-        .bind(run)
-        .bind(most)
-        .fetch_one(&self.0.read)
-        .await?;
-        Ok(RunSize { decisions, rows, bytes })
+        .await
     }
 
     /// Returns the rows of a run after number `after`, in order, at most `limit`. Outcomes come without their payloads.
@@ -43,7 +44,6 @@ impl DecisionStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn run_rows(self, run: &str, after: i64, limit: i64) -> Result<Vec<AuditRecord>, StoreError> {
-        let rows = sqlx::query(COLUMNS_OF_RUN).bind(run).bind(after).bind(limit).fetch_all(&self.0.read).await?;
-        rows.iter().map(record).collect()
+        sql::all(&self.0.read, COLUMNS_OF_RUN, (run, after, limit)).await
     }
 }

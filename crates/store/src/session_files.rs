@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
-use sqlx::Row;
 use uuid::Uuid;
 
-use super::{StoreError, aggregates::SessionStore, sessions::LockedSession};
+use super::{
+    StoreError,
+    aggregates::SessionStore,
+    sessions::LockedSession,
+    sql::{self, record},
+};
 use umbra_domain::{SessionId, SessionState};
 
 /// A session whose documents are files.
@@ -34,6 +38,8 @@ pub struct GoneSession {
     pub at: Timestamp,
 }
 
+record!(GoneSession: id, files, at);
+
 impl SessionStore<'_> {
     /// Returns sessions with files after an id, in order, at most `limit`: open ones, and those closed within
     /// `ended_within` seconds.
@@ -46,27 +52,24 @@ impl SessionStore<'_> {
         after: Option<SessionId>,
         limit: i64,
     ) -> Result<Vec<FiledSession>, StoreError> {
-        let rows = sqlx::query(
+        type Row = (SessionId, String, String, Option<String>, Option<String>, Option<i32>);
+        let rows: Vec<Row> = sql::all(
+            &self.0.read,
             "/* files.sessions */ SELECT s.id, s.files, s.state, d.name, d.format, d.version FROM
                  (SELECT id, files, state FROM sidecar_session
                   WHERE files IS NOT NULL AND id > $2
                     AND (state = 'open' OR (state = 'closed' AND seen_at > clock() - make_interval(secs => $1)))
                   ORDER BY id LIMIT $3) s
              LEFT JOIN sidecar_document d ON d.session = s.id ORDER BY s.id, d.name",
+            (ended_within, after.map_or(Uuid::nil(), |id| id.0), limit),
         )
-        .bind(ended_within)
-        .bind(after.map_or(Uuid::nil(), |id| id.0))
-        .bind(limit)
-        .fetch_all(&self.0.read)
         .await?;
-        let mut sessions: BTreeMap<Uuid, FiledSession> = BTreeMap::new();
-        for row in rows {
-            let (id, state): (Uuid, String) = (row.try_get("id")?, row.try_get("state")?);
-            let (files, is_open) = (row.try_get("files")?, state == SessionState::Open.as_str());
-            let new = FiledSession { id: SessionId(id), files, is_open, documents: Vec::new() };
-            let session = sessions.entry(id).or_insert(new);
-            if let Some(name) = row.try_get("name")? {
-                session.documents.push((name, row.try_get("format")?, row.try_get("version")?));
+        let mut sessions: BTreeMap<SessionId, FiledSession> = BTreeMap::new();
+        for (id, files, state, name, format, version) in rows {
+            let is_open = state == SessionState::Open.as_str();
+            let session = sessions.entry(id).or_insert(FiledSession { id, files, is_open, documents: Vec::new() });
+            if let (Some(name), Some(format), Some(version)) = (name, format, version) {
+                session.documents.push((name, format, version));
             }
         }
         Ok(sessions.into_values().collect())
@@ -81,20 +84,13 @@ impl SessionStore<'_> {
         from: (Timestamp, Option<SessionId>),
         limit: i64,
     ) -> Result<Vec<GoneSession>, StoreError> {
-        let rows = sqlx::query(
-            "/* files.gone */ SELECT session, files, at FROM sidecar_gone WHERE (at, session) > ($1, $2)
+        sql::all(
+            &self.0.read,
+            "/* files.gone */ SELECT session AS id, files, at FROM sidecar_gone WHERE (at, session) > ($1, $2)
              ORDER BY at, session LIMIT $3",
+            (from.0.to_sqlx(), from.1.map_or(Uuid::nil(), |id| id.0), limit),
         )
-        .bind(from.0.to_sqlx())
-        .bind(from.1.map_or(Uuid::nil(), |id| id.0))
-        .bind(limit)
-        .fetch_all(&self.0.read)
-        .await?;
-        let gone = |row: &sqlx::postgres::PgRow| {
-            let at: jiff_sqlx::Timestamp = row.try_get("at")?;
-            Ok(GoneSession { id: SessionId(row.try_get("session")?), files: row.try_get("files")?, at: at.to_jiff() })
-        };
-        rows.iter().map(gone).collect()
+        .await
     }
 }
 
@@ -105,10 +101,12 @@ impl LockedSession {
     /// The database does not answer.
     pub async fn version_of(&mut self, name: &str, etag: &str) -> Result<Option<i32>, StoreError> {
         let session = self.session.id;
-        let last = sqlx::query_scalar(
+        sql::one(
+            self.connection(),
             "/* documents.when */ SELECT max(version) FROM sidecar_change
              WHERE session = $1 AND name = $2 AND after = $3",
-        );
-        Ok(last.bind(session.0).bind(name).bind(etag).fetch_one(self.connection()).await?)
+            (session.0, name, etag),
+        )
+        .await
     }
 }

@@ -2,9 +2,8 @@
 //! after the other, in whichever processes.
 
 use jiff::Timestamp;
-use sqlx::{Postgres, QueryBuilder, Row, postgres::PgRow};
+use sqlx::{Postgres, QueryBuilder};
 use tokio::sync::OwnedMutexGuard;
-use uuid::Uuid;
 
 use super::{
     StoreError,
@@ -13,6 +12,7 @@ use super::{
     numbers::number_rows,
     paging::{Page, Seek, equals},
     pool::Connection,
+    sql::{self, record},
     transaction::{Tx, begin},
 };
 use umbra_domain::{Session, SessionId, SessionState, StepKind, session::step_digest};
@@ -66,6 +66,8 @@ pub struct StoredStep {
     pub chain: Option<String>,
 }
 
+record!(StoredStep: number, kind, at, body, chain);
+
 /// Result of opening a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenSessionOutcome {
@@ -89,46 +91,42 @@ impl SessionStore<'_> {
     ) -> Result<OpenSessionOutcome, StoreError> {
         let mut tx = begin(&self.0.work).await?;
         // Sessions of one agent are opened one after the other, so the count below is right.
-        sqlx::query("/* sessions.alone */ SELECT pg_advisory_xact_lock(7820, hashtext(current_schema() || $1))")
-            .bind(&session.agent)
-            .execute(&mut *tx)
-            .await?;
-        let open: i64 = sqlx::query_scalar(
-            "/* sessions.count */ SELECT count(*) FROM sidecar_session WHERE agent = $1 AND state = 'open'",
+        sql::execute(
+            &mut *tx,
+            "/* sessions.alone */ SELECT pg_advisory_xact_lock(7820, hashtext(current_schema() || $1))",
+            (&session.agent,),
         )
-        .bind(&session.agent)
-        .fetch_one(&mut *tx)
+        .await?;
+        let open: i64 = sql::one(
+            &mut *tx,
+            "/* sessions.count */ SELECT count(*) FROM sidecar_session WHERE agent = $1 AND state = 'open'",
+            (&session.agent,),
+        )
         .await?;
         if open >= i64::from(most) {
             tx.rollback().await?;
             return Ok(OpenSessionOutcome::TooMany);
         }
         if let Some(tools) = tools {
-            sqlx::query(
+            sql::execute(
+                &mut *tx,
                 "/* sessions.tools */ INSERT INTO sidecar_tools (digest, body) VALUES ($1, $2)
                  ON CONFLICT (digest) DO UPDATE SET seen_at = clock()",
+                (tools.digest, tools.body),
             )
-            .bind(tools.digest)
-            .bind(tools.body)
-            .execute(&mut *tx)
             .await?;
         }
-        sqlx::query(
+        sql::execute(
+            &mut *tx,
             "/* sessions.open */ INSERT INTO sidecar_session (id, agent, task_id, state, body, files)
              VALUES ($1, $2, $3, $4, $5, $6)",
+            (session.id.0, &session.agent, &session.task_id, session.state.as_str(), written(session)?, &session.files),
         )
-        .bind(session.id.0)
-        .bind(&session.agent)
-        .bind(&session.task_id)
-        .bind(session.state.as_str())
-        .bind(written(session)?)
-        .bind(&session.files)
-        .execute(&mut *tx)
         .await?;
         for document in documents {
             insert_document(&mut tx, session.id, document).await?;
         }
-        sqlx::query(number_rows!("sessions.number", "sidecar_session", "session")).execute(&mut *tx).await?;
+        sql::execute(&mut *tx, number_rows!("sessions.number", "sidecar_session", "session"), ()).await?;
         tx.commit().await?;
         Ok(OpenSessionOutcome::Opened)
     }
@@ -139,12 +137,9 @@ impl SessionStore<'_> {
     /// The database does not answer.
     pub async fn get(self, id: SessionId) -> Result<Option<(Session, Vec<StoredDocument>)>, StoreError> {
         let mut connection = self.0.read.acquire().await?;
-        let found = sqlx::query("/* sessions.one */ SELECT body, seen_at FROM sidecar_session WHERE id = $1")
-            .bind(id.0)
-            .fetch_optional(&mut connection)
-            .await?;
-        let Some(row) = found else { return Ok(None) };
-        Ok(Some((session_of(&row)?, documents_of(&mut connection, id).await?)))
+        let one = "/* sessions.one */ SELECT body, seen_at FROM sidecar_session WHERE id = $1";
+        let Some(row) = sql::optional(&mut connection, one, (id.0,)).await? else { return Ok(None) };
+        Ok(Some((session_of(row)?, documents_of(&mut connection, id).await?)))
     }
 
     /// Locks a session for its next step; returns `None` if there is none.
@@ -154,23 +149,19 @@ impl SessionStore<'_> {
     pub async fn step(self, id: SessionId) -> Result<Option<LockedSession>, StoreError> {
         let turn = self.0.turns.take(id.0).await;
         let mut tx = begin(&self.0.work).await?;
-        let found = sqlx::query(
-            "/* sessions.lock */ SELECT body, seen_at, clock() AS now FROM sidecar_session WHERE id = $1 FOR UPDATE",
-        )
-        .bind(id.0)
-        .fetch_optional(&mut *tx)
-        .await?;
-        let Some(row) = found else { return Ok(None) };
-        let session = session_of(&row)?;
-        let now: jiff_sqlx::Timestamp = row.try_get("now")?;
-        let number = sqlx::query_scalar(
+        let lock =
+            "/* sessions.lock */ SELECT body, seen_at, clock() AS now FROM sidecar_session WHERE id = $1 FOR UPDATE";
+        let found: Option<(String, Timestamp, Timestamp)> = sql::optional(&mut *tx, lock, (id.0,)).await?;
+        let Some((body, seen_at, now)) = found else { return Ok(None) };
+        let session = session_of((body, seen_at))?;
+        let number = sql::one(
+            &mut *tx,
             "/* sessions.next */ SELECT coalesce(max(number), 0) + 1 FROM sidecar_step WHERE session = $1",
+            (id.0,),
         )
-        .bind(id.0)
-        .fetch_one(&mut *tx)
         .await?;
         let documents = documents_of(&mut tx, id).await?;
-        Ok(Some(LockedSession { tx, _turn: turn, number, session, documents, now: now.to_jiff() }))
+        Ok(Some(LockedSession { tx, _turn: turn, number, session, documents, now }))
     }
 
     /// Returns a set of tools, as JSON.
@@ -178,8 +169,8 @@ impl SessionStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn session_tools(self, digest: &str) -> Result<Option<String>, StoreError> {
-        let body = sqlx::query_scalar("/* sessions.set */ SELECT body FROM sidecar_tools WHERE digest = $1");
-        Ok(body.bind(digest).fetch_optional(&self.0.read).await?)
+        sql::optional(&self.0.read, "/* sessions.set */ SELECT body FROM sidecar_tools WHERE digest = $1", (digest,))
+            .await
     }
 
     /// Returns the steps of a session after number `after`, in order, at most `limit`.
@@ -187,16 +178,13 @@ impl SessionStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn session_steps(self, id: SessionId, after: i32, limit: i64) -> Result<Vec<StoredStep>, StoreError> {
-        let rows = sqlx::query(
+        sql::all(
+            &self.0.read,
             "/* sessions.steps */ SELECT number, kind, at, body, chain FROM sidecar_step
              WHERE session = $1 AND number > $2 ORDER BY number LIMIT $3",
+            (id.0, after, limit),
         )
-        .bind(id.0)
-        .bind(after)
-        .bind(limit)
-        .fetch_all(&self.0.read)
-        .await?;
-        rows.iter().map(step_of).collect()
+        .await
     }
 
     /// Returns a page of sessions in their current state, in the order in which they were opened.
@@ -210,9 +198,9 @@ impl SessionStore<'_> {
         equals(&mut query, "agent", filter.agent.as_deref());
         equals(&mut query, "state", filter.state.map(SessionState::as_str));
         filter.seek.push(&mut query, "seq");
-        let rows = query.build().fetch_all(&self.0.read).await?;
-        let listed = |row: &PgRow| Ok((row.try_get("seq")?, session_of(row)?));
-        Ok(filter.seek.page(rows.iter().map(listed).collect::<Result<_, StoreError>>()?))
+        let rows: Vec<(i64, String, Timestamp)> = sql::built(&self.0.read, &mut query).await?;
+        let listed = rows.into_iter().map(|(seq, body, seen_at)| Ok((seq, session_of((body, seen_at))?)));
+        Ok(filter.seek.page(listed.collect::<Result<_, StoreError>>()?))
     }
 
     /// Returns the latest sessions, of one agent or of all.
@@ -220,15 +208,13 @@ impl SessionStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn recent_sessions(self, agent: Option<&str>, most: u32) -> Result<Vec<SessionId>, StoreError> {
-        let ids: Vec<Uuid> = sqlx::query_scalar(
+        sql::all(
+            &self.0.read,
             "/* sessions.recent */ SELECT id FROM sidecar_session WHERE $1::text IS NULL OR agent = $1
              ORDER BY id DESC LIMIT $2",
+            (agent, i64::from(most)),
         )
-        .bind(agent)
-        .bind(i64::from(most))
-        .fetch_all(&self.0.read)
-        .await?;
-        Ok(ids.into_iter().map(SessionId).collect())
+        .await
     }
 
     /// Returns the number of a session's last step; 0 before the first.
@@ -236,10 +222,12 @@ impl SessionStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn last_step(self, id: SessionId) -> Result<i32, StoreError> {
-        let last = sqlx::query_scalar(
+        sql::one(
+            &self.0.read,
             "/* sessions.last */ SELECT coalesce(max(number), 0) FROM sidecar_step WHERE session = $1",
-        );
-        Ok(last.bind(id.0).fetch_one(&self.0.read).await?)
+            (id.0,),
+        )
+        .await
     }
 
     /// Returns open sessions that were not used for `seconds`.
@@ -247,15 +235,13 @@ impl SessionStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn idle_sessions(self, seconds: f64, limit: i64) -> Result<Vec<SessionId>, StoreError> {
-        let ids: Vec<Uuid> = sqlx::query_scalar(
+        sql::all(
+            &self.0.control,
             "/* sessions.idle */ SELECT id FROM sidecar_session
              WHERE state = 'open' AND seen_at < clock() - make_interval(secs => $1) ORDER BY seen_at LIMIT $2",
+            (seconds, limit),
         )
-        .bind(seconds)
-        .bind(limit)
-        .fetch_all(&self.0.control)
-        .await?;
-        Ok(ids.into_iter().map(SessionId).collect())
+        .await
     }
 }
 
@@ -274,11 +260,13 @@ impl LockedSession {
     /// # Errors
     /// The database does not answer.
     pub async fn last_turn(&mut self) -> Result<Option<String>, StoreError> {
-        let last = sqlx::query_scalar(
+        sql::optional(
+            &mut *self.tx,
             "/* sessions.last_turn */ SELECT body FROM sidecar_step WHERE session = $1 AND kind = 'turn'
              ORDER BY number DESC LIMIT 1",
-        );
-        Ok(last.bind(self.session.id.0).fetch_optional(&mut *self.tx).await?)
+            (self.session.id.0,),
+        )
+        .await
     }
 
     /// Stores the step and the changed session, and commits. For a turn, also records the documents' current texts as
@@ -288,23 +276,20 @@ impl LockedSession {
     /// The database does not answer: the step may be stored all the same.
     pub async fn write(mut self, kind: StepKind, body: &str) -> Result<Session, StoreError> {
         let chain = step_digest(self.session.chain.as_deref(), self.number, kind, body);
-        sqlx::query(
-            "/* sessions.step */ INSERT INTO sidecar_step (session, number, kind, body, chain) VALUES ($1, $2, $3, $4, $5)",
+        sql::execute(
+            &mut *self.tx,
+            "/* sessions.step */
+             INSERT INTO sidecar_step (session, number, kind, body, chain) VALUES ($1, $2, $3, $4, $5)",
+            (self.session.id.0, self.number, kind.as_str(), body, &chain),
         )
-        .bind(self.session.id.0)
-        .bind(self.number)
-        .bind(kind.as_str())
-        .bind(body)
-        .bind(&chain)
-        .execute(&mut *self.tx)
         .await?;
         self.session.chain = Some(chain);
         if kind == StepKind::Turn {
-            sqlx::query(
+            sql::execute(
+                &mut *self.tx,
                 "/* sessions.turn */ UPDATE sidecar_document SET at_turn = text WHERE session = $1 AND at_turn <> text",
+                (self.session.id.0,),
             )
-            .bind(self.session.id.0)
-            .execute(&mut *self.tx)
             .await?;
         }
         let session = self.session.clone();
@@ -318,13 +303,11 @@ impl LockedSession {
     /// The database does not answer: the changes may be stored all the same.
     pub async fn keep(mut self) -> Result<(), StoreError> {
         self.session.seen_at = self.now;
-        sqlx::query(
+        sql::execute(
+            &mut *self.tx,
             "/* sessions.keep */ UPDATE sidecar_session SET state = $2, body = $3, seen_at = clock() WHERE id = $1",
+            (self.session.id.0, self.session.state.as_str(), written(&self.session)?),
         )
-        .bind(self.session.id.0)
-        .bind(self.session.state.as_str())
-        .bind(written(&self.session)?)
-        .execute(&mut *self.tx)
         .await?;
         Ok(self.tx.commit().await?)
     }
@@ -339,21 +322,9 @@ fn written(session: &Session) -> Result<String, StoreError> {
     serde_json::to_string(session).map_err(|error| inconsistent(&error))
 }
 
-fn session_of(row: &PgRow) -> Result<Session, StoreError> {
-    let body: String = row.try_get("body")?;
-    let seen: jiff_sqlx::Timestamp = row.try_get("seen_at")?;
-    let mut session: Session = serde_json::from_str(&body).map_err(|error| inconsistent(&error))?;
-    session.seen_at = seen.to_jiff();
-    Ok(session)
-}
-
-fn step_of(row: &PgRow) -> Result<StoredStep, StoreError> {
-    let kind: String = row.try_get("kind")?;
-    let at: jiff_sqlx::Timestamp = row.try_get("at")?;
-    let kind = StepKind::parse(&kind)
-        .ok_or_else(|| StoreError::Inconsistent { table: "sidecar_step", problem: "unknown kind".into() })?;
-    let (number, body, chain) = (row.try_get("number")?, row.try_get("body")?, row.try_get("chain")?);
-    Ok(StoredStep { number, kind, at: at.to_jiff(), body, chain })
+fn session_of((body, seen_at): (String, Timestamp)) -> Result<Session, StoreError> {
+    let session: Session = serde_json::from_str(&body).map_err(|error| inconsistent(&error))?;
+    Ok(Session { seen_at, ..session })
 }
 
 fn inconsistent(error: &serde_json::Error) -> StoreError {

@@ -5,7 +5,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::{StoreError, aggregates::AuditStore, decisions::NewAudit};
+use super::{
+    StoreError,
+    aggregates::AuditStore,
+    decisions::NewAudit,
+    sql::{self, record},
+};
 use umbra_domain::audit::{AuditFolder, AuditSigner};
 
 /// Signs audit rows once a signer is set.
@@ -26,6 +31,8 @@ impl RowSigner {
     }
 }
 
+record!(AuditFolder: key, block, written);
+
 impl AuditStore<'_> {
     /// Sets the signer. Only the first call has an effect.
     pub fn sign_audit_with(self, signer: AuditSigner) {
@@ -37,12 +44,14 @@ impl AuditStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn last_unsigned(self) -> Result<i64, StoreError> {
-        let seq = sqlx::query_scalar(
+        sql::one(
+            &self.0.control,
             "/* audit.last_unsigned */
              SELECT coalesce((SELECT seq - 1 FROM audit WHERE stamp IS NOT NULL ORDER BY seq LIMIT 1),
                              (SELECT last FROM feed WHERE name = 'audit'), 0)",
-        );
-        Ok(seq.fetch_one(&self.0.control).await?)
+            (),
+        )
+        .await
     }
 
     /// Records the progress of a folder's files, which never decreases.
@@ -50,17 +59,14 @@ impl AuditStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn note_folder(self, AuditFolder { key, block, written }: &AuditFolder) -> Result<(), StoreError> {
-        sqlx::query(
+        sql::execute(
+            &self.0.work,
             "/* audit.note_folder */ INSERT INTO audit_folder AS f (key, block, written) VALUES ($1, $2, $3)
              ON CONFLICT (key) DO UPDATE SET noted_at = clock(), block = greatest(f.block, excluded.block),
                  written = greatest(f.written, excluded.written)",
+            (key, block, written),
         )
-        .bind(key)
-        .bind(block)
-        .bind(written)
-        .execute(&self.0.work)
-        .await?;
-        Ok(())
+        .await
     }
 
     /// Returns the progress of the files of every folder.
@@ -68,10 +74,7 @@ impl AuditStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn audit_folders(self) -> Result<Vec<AuditFolder>, StoreError> {
-        let rows: Vec<(Vec<u8>, i64, i64)> =
-            sqlx::query_as("/* audit.folders */ SELECT key, block, written FROM audit_folder ORDER BY key")
-                .fetch_all(&self.0.work)
-                .await?;
-        Ok(rows.into_iter().map(|(key, block, written)| AuditFolder { key, block, written }).collect())
+        sql::all(&self.0.work, "/* audit.folders */ SELECT key, block, written FROM audit_folder ORDER BY key", ())
+            .await
     }
 }

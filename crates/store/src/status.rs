@@ -5,7 +5,11 @@ use jiff_sqlx::ToSqlx;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{StoreError, aggregates::ShadowStore};
+use super::{
+    StoreError,
+    aggregates::ShadowStore,
+    sql::{self, record},
+};
 use umbra_domain::{NanoUsd, SkipReason};
 
 /// Counts of a shadow's day so far.
@@ -28,7 +32,7 @@ pub struct ShadowDay {
 }
 
 /// Reviews of a shadow that ended within the last hour.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastHour {
     /// Reviews that ended.
     pub ended: i64,
@@ -37,6 +41,8 @@ pub struct LastHour {
     /// The last failure, in words.
     pub failure: Option<String>,
 }
+
+record!(LastHour: ended, judged, failure);
 
 /// Number of skips of a shadow for one reason on one day.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -57,43 +63,33 @@ impl ShadowStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn shadow_day(self, shadow: &str, zone: &str) -> Result<ShadowDay, StoreError> {
-        let (day, reviews, checked): (jiff_sqlx::Date, i64, i64) = sqlx::query_as(
+        let (day, reviews, checked): (Date, i64, i64) = sql::one(
+            &self.0.read,
             "/* status.reviews */
              SELECT d.day, count(r.id), count(*) FILTER (WHERE x.assessment = 'CHECKED')
              FROM (SELECT (clock() AT TIME ZONE $2)::date AS day OFFSET 0) d
              LEFT JOIN review r ON r.shadow = $1 AND r.day = d.day AND r.state <> 'released'
              LEFT JOIN review_result x ON x.review_id = r.id GROUP BY d.day",
+            (shadow, zone),
         )
-        .bind(shadow)
-        .bind(zone)
-        .fetch_one(&self.0.read)
         .await?;
-        let money: Option<(i64, i64, i64)> = sqlx::query_as(
+        let money: Option<(NanoUsd, NanoUsd, i64)> = sql::optional(
+            &self.0.read,
             "/* status.money */ SELECT spent_usd, held_usd, spent_tokens FROM meter
              WHERE shadow = $1 AND agent = '' AND trigger = '' AND day = $2",
+            (shadow, day.to_sqlx()),
         )
-        .bind(shadow)
-        .bind(day)
-        .fetch_optional(&self.0.read)
         .await?;
-        let skips: Vec<(i16, i64)> = sqlx::query_as(
+        let skips: Vec<(Option<SkipReason>, i64)> = sql::all(
+            &self.0.read,
             "/* status.skips */ SELECT reason, sum(n)::bigint FROM skip_count WHERE shadow = $1 AND day = $2
              GROUP BY reason ORDER BY reason",
+            (shadow, day.to_sqlx()),
         )
-        .bind(shadow)
-        .bind(day)
-        .fetch_all(&self.0.read)
         .await?;
         let (spent, held, tokens) = money.unwrap_or_default();
-        Ok(ShadowDay {
-            day: day.to_jiff(),
-            reviews,
-            checked,
-            spent: NanoUsd(spent),
-            held: NanoUsd(held),
-            tokens,
-            skips: skips.into_iter().filter_map(|(code, n)| Some((SkipReason::from_code(code)?, n))).collect(),
-        })
+        let skips = skips.into_iter().filter_map(|(reason, n)| Some((reason?, n))).collect();
+        Ok(ShadowDay { day, reviews, checked, spent, held, tokens, skips })
     }
 
     /// Counts the reviews of a shadow that ended within the last hour, without erased ones.
@@ -101,19 +97,20 @@ impl ShadowStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn last_hour(self, shadow: &str) -> Result<LastHour, StoreError> {
-        Ok(sqlx::query_as(
+        sql::one(
+            &self.0.read,
             "/* status.last_hour */
              SELECT count(*) AS ended,
                     count(*) FILTER (WHERE d.reviewer = 'model' AND d.assessment <> 'INCONCLUSIVE') AS judged,
-                    (array_agg(r.failure ORDER BY r.finished_at DESC) FILTER (WHERE r.failure IS NOT NULL))[1] AS failure
+                    (array_agg(r.failure ORDER BY r.finished_at DESC)
+                        FILTER (WHERE r.failure IS NOT NULL))[1] AS failure
              FROM review r LEFT JOIN review_result d ON d.review_id = r.id
-             WHERE r.shadow = $1 AND r.day >= (clock() - interval '1 day')::date AND r.state NOT IN ('queued', 'running')
-                 AND r.finished_at > clock() - interval '1 hour' AND r.reason IS DISTINCT FROM $2",
+             WHERE r.shadow = $1 AND r.day >= (clock() - interval '1 day')::date
+                 AND r.state NOT IN ('queued', 'running') AND r.finished_at > clock() - interval '1 hour'
+                 AND r.reason IS DISTINCT FROM $2",
+            (shadow, SkipReason::Erased.code()),
         )
-        .bind(shadow)
-        .bind(SkipReason::Erased.code())
-        .fetch_one(&self.0.read)
-        .await?)
+        .await
     }
 
     /// Returns skips by shadow, reason and day, newest day first.
@@ -127,25 +124,18 @@ impl ShadowStore<'_> {
         days: (Option<Date>, Option<Date>),
         limit: i64,
     ) -> Result<Vec<SkipView>, StoreError> {
-        let rows: Vec<(String, i16, jiff_sqlx::Date, i64)> = sqlx::query_as(
+        let rows: Vec<(String, Option<SkipReason>, Date, i64)> = sql::all(
+            &self.0.read,
             "/* status.skip_rows */ SELECT shadow, reason, day, sum(n)::bigint FROM skip_count
              WHERE ($1::text IS NULL OR shadow = $1) AND ($2::int2 IS NULL OR reason = $2)
                AND ($3::date IS NULL OR day >= $3) AND ($4::date IS NULL OR day <= $4)
              GROUP BY shadow, reason, day ORDER BY day DESC, shadow, reason LIMIT $5",
+            (shadow, reason.map(SkipReason::code), days.0.map(ToSqlx::to_sqlx), days.1.map(ToSqlx::to_sqlx), limit),
         )
-        .bind(shadow)
-        .bind(reason.map(SkipReason::code))
-        .bind(days.0.map(ToSqlx::to_sqlx))
-        .bind(days.1.map(ToSqlx::to_sqlx))
-        .bind(limit)
-        .fetch_all(&self.0.read)
         .await?;
-        Ok(rows
-            .into_iter()
-            .filter_map(|(shadow, code, day, count)| {
-                Some(SkipView { shadow, reason: SkipReason::from_code(code)?, day: day.to_jiff(), count })
-            })
-            .collect())
+        let view =
+            |(shadow, reason, day, count): (_, Option<_>, _, _)| Some(SkipView { shadow, reason: reason?, day, count });
+        Ok(rows.into_iter().filter_map(view).collect())
     }
 
     /// Returns the server's version as text.
@@ -153,6 +143,6 @@ impl ShadowStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn server_version(self) -> Result<String, StoreError> {
-        Ok(sqlx::query_scalar("SELECT current_setting('server_version')").fetch_one(&self.0.read).await?)
+        sql::one(&self.0.read, "SELECT current_setting('server_version')", ()).await
     }
 }

@@ -1,8 +1,10 @@
 //! Input of a review, for its worker: the events under review, and the steps of a task page by page.
 
-use uuid::Uuid;
-
-use super::{StoreError, aggregates::EventStore};
+use super::{
+    StoreError,
+    aggregates::EventStore,
+    sql::{self, column, record},
+};
 use umbra_domain::{EventId, ReviewId, Trigger};
 
 /// An event under review.
@@ -16,6 +18,11 @@ pub struct EventUnderReview {
     pub payload: Vec<u8>,
 }
 
+record! {
+    EventUnderReview, row: event, payload;
+    trigger: column::<Option<_>>(row, "trigger")?.unwrap_or(Trigger::All),
+}
+
 /// A step of a task.
 #[derive(Debug, Clone)]
 pub struct TaskStep {
@@ -27,6 +34,8 @@ pub struct TaskStep {
     pub payload: Vec<u8>,
 }
 
+record!(TaskStep: seq, event, payload);
+
 impl EventStore<'_> {
     /// Returns the events under a review, in order of receipt. To be called after the review is claimed: no event joins
     /// it then.
@@ -34,20 +43,14 @@ impl EventStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn events_under_review(self, review: ReviewId) -> Result<Vec<EventUnderReview>, StoreError> {
-        let rows: Vec<(Uuid, Option<i16>, Vec<u8>)> = sqlx::query_as(
+        sql::all(
+            &self.0.work,
             "/* steps.held */
-             SELECT e.id, (e.triggers)[array_position(e.shadows, h.shadow)], e.payload
+             SELECT e.id AS event, (e.triggers)[array_position(e.shadows, h.shadow)] AS trigger, e.payload
              FROM review_event h JOIN event e ON e.id = h.event_id WHERE h.review_id = $1 ORDER BY e.seq",
+            (review.0,),
         )
-        .bind(review.0)
-        .fetch_all(&self.0.work)
-        .await?;
-        let held = |(id, trigger, payload): (Uuid, Option<i16>, Vec<u8>)| EventUnderReview {
-            event: EventId(id),
-            trigger: trigger.and_then(Trigger::from_code).unwrap_or(Trigger::All),
-            payload,
-        };
-        Ok(rows.into_iter().map(held).collect())
+        .await
     }
 
     /// Returns the number of steps of a task, and the feed number of the step `from_end` from its end, if it has that
@@ -56,12 +59,14 @@ impl EventStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn task_length(self, task: &str, from_end: i64) -> Result<(i64, Option<i64>), StoreError> {
-        let length = sqlx::query_as(
+        sql::one(
+            &self.0.work,
             "/* steps.length */
              SELECT (SELECT count(*) FROM event WHERE task_id = $1),
                     (SELECT seq FROM event WHERE task_id = $1 ORDER BY seq DESC OFFSET $2 LIMIT 1)",
-        );
-        Ok(length.bind(task).bind(from_end).fetch_one(&self.0.work).await?)
+            (task, from_end),
+        )
+        .await
     }
 
     /// Returns the steps of a task after number `behind`, in order.
@@ -69,14 +74,12 @@ impl EventStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn steps(self, task: &str, behind: i64, most: i64) -> Result<Vec<TaskStep>, StoreError> {
-        let rows: Vec<(i64, Uuid, Vec<u8>)> = sqlx::query_as(
-            "/* steps.page */ SELECT seq, id, payload FROM event WHERE task_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+        sql::all(
+            &self.0.work,
+            "/* steps.page */ SELECT seq, id AS event, payload FROM event
+             WHERE task_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+            (task, behind, most),
         )
-        .bind(task)
-        .bind(behind)
-        .bind(most)
-        .fetch_all(&self.0.work)
-        .await?;
-        Ok(rows.into_iter().map(|(seq, id, payload)| TaskStep { seq, event: EventId(id), payload }).collect())
+        .await
     }
 }

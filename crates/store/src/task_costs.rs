@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{StoreError, aggregates::EventStore, intake::Flush};
+use super::{StoreError, aggregates::EventStore, intake::Flush, sql};
 use umbra_domain::NanoUsd;
 
 /// Largest sum that is counted, in nano-dollars: twice this fits into the column.
@@ -19,7 +19,8 @@ impl Flush {
         added: &HashMap<&str, NanoUsd>,
         others: &[&str],
     ) -> Result<HashMap<String, NanoUsd>, StoreError> {
-        let rows: Vec<(String, i64)> = sqlx::query_as(
+        sql::all(
+            &mut *self.0,
             "/* task_costs.add */
              WITH a AS (
                  INSERT INTO task_cost (task_id, usd, at)
@@ -30,14 +31,14 @@ impl Flush {
                  RETURNING task_id, usd
              )
              SELECT task_id, usd FROM a UNION ALL SELECT task_id, usd FROM task_cost WHERE task_id = ANY($3)",
+            (
+                added.keys().copied().collect::<Vec<_>>(),
+                added.values().map(|usd| usd.0).collect::<Vec<_>>(),
+                others,
+                MOST,
+            ),
         )
-        .bind(added.keys().copied().collect::<Vec<_>>())
-        .bind(added.values().map(|usd| usd.0).collect::<Vec<_>>())
-        .bind(others)
-        .bind(MOST)
-        .fetch_all(&mut *self.0)
-        .await?;
-        Ok(rows.into_iter().map(|(task, usd)| (task, NanoUsd(usd))).collect())
+        .await
     }
 }
 
@@ -47,17 +48,15 @@ impl EventStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn summed_costs(self, tasks: &[&str]) -> Result<HashMap<String, NanoUsd>, StoreError> {
-        let rows: Vec<(String, i64)> = sqlx::query_as(
+        sql::all(
+            &self.0.read,
             "/* task_costs.of_events */
              SELECT task_id, least(sum(usd), $2)::bigint FROM (
                  SELECT task_id, (convert_from(payload, 'UTF8')::json #>> '{event,cost_usd}')::numeric AS usd
                  FROM event WHERE task_id = ANY($1) AND erased_at IS NULL) e
              WHERE usd IS NOT NULL GROUP BY task_id",
+            (tasks, MOST),
         )
-        .bind(tasks)
-        .bind(MOST)
-        .fetch_all(&self.0.read)
-        .await?;
-        Ok(rows.into_iter().map(|(task, usd)| (task, NanoUsd(usd))).collect())
+        .await
     }
 }

@@ -1,13 +1,13 @@
 //! Tasks, each agent's part in them, and assessments of their events.
 
-use sqlx::{FromRow, Postgres, QueryBuilder};
-use uuid::Uuid;
+use sqlx::{Postgres, QueryBuilder};
 
 use super::{
     StoreError,
     aggregates::EventStore,
     follow::FollowerPage,
     paging::{Page, Seek, Span},
+    sql,
     steps::TaskStep,
 };
 use umbra_domain::{Assessment, EventId, ReviewId, StepCoverage, clock::first_id_at, trajectory::ReviewOpinion};
@@ -45,17 +45,6 @@ pub struct TaskPart {
     pub coverage: Vec<(StepCoverage, u64)>,
 }
 
-#[derive(FromRow)]
-struct PartRow {
-    task_id: String,
-    agent: String,
-    events: i64,
-    first: Uuid,
-    last: Uuid,
-    reviews: i64,
-    worst: Option<i32>,
-}
-
 impl EventStore<'_> {
     /// Returns a page of tasks, in order of their first event.
     ///
@@ -77,8 +66,7 @@ impl EventStore<'_> {
             query.push(" AND e.id < ").push_bind(first_id_at(until));
         }
         seek.push(&mut query, "e.seq");
-        let rows: Vec<(i64, String)> = query.build_query_as().fetch_all(&self.0.read).await?;
-        Ok(seek.page(rows))
+        Ok(seek.page(sql::built(&self.0.read, &mut query).await?))
     }
 
     /// Returns each agent's part in these tasks. With `mode`, reviews by shadows of this mode's rank count; without it,
@@ -87,7 +75,9 @@ impl EventStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn task_parts(self, tasks: &[String], mode: Option<i16>) -> Result<Vec<TaskPart>, StoreError> {
-        let rows: Vec<PartRow> = sqlx::query_as(
+        type Row = (String, String, i64, EventId, EventId, i64, Option<i32>);
+        let rows: Vec<Row> = sql::all(
+            &self.0.read,
             "/* trajectories.parts */
              SELECT e.task_id, e.agent, count(DISTINCT e.id) AS events, min(e.id::text)::uuid AS first,
                     max(e.id::text)::uuid AS last, count(DISTINCT r.id) AS reviews,
@@ -98,22 +88,15 @@ impl EventStore<'_> {
              LEFT JOIN review_result d ON d.review_id = r.id
              LEFT JOIN review_assessment a ON a.review_id = r.id AND a.event_id = e.id
              WHERE e.task_id = ANY($1) GROUP BY e.task_id, e.agent ORDER BY e.task_id, min(e.seq)",
+            (tasks, mode, ranks()),
         )
-        .bind(tasks)
-        .bind(mode)
-        .bind(ranks())
-        .fetch_all(&self.0.read)
         .await?;
         let mut coverage = self.steps_covered(tasks, mode).await?;
-        let part = |row: PartRow| TaskPart {
-            coverage: coverage.remove(&(row.task_id.clone(), row.agent.clone())).unwrap_or_default(),
-            task_id: row.task_id,
-            agent: row.agent,
-            events: row.events,
-            first: EventId(row.first),
-            last: EventId(row.last),
-            reviews: row.reviews,
-            worst: row.worst.and_then(assessment),
+        let part = |(task_id, agent, events, first, last, reviews, worst): Row| {
+            let key = (task_id, agent);
+            let coverage = coverage.remove(&key).unwrap_or_default();
+            let (task_id, agent) = key;
+            TaskPart { task_id, agent, events, first, last, reviews, worst: worst.and_then(assessment), coverage }
         };
         Ok(rows.into_iter().map(part).collect())
     }
@@ -128,7 +111,8 @@ impl EventStore<'_> {
         agents: &[String],
         mode: Option<i16>,
     ) -> Result<(Vec<ReviewOpinion>, u64), StoreError> {
-        let rows: Vec<(String, i32, String)> = sqlx::query_as(
+        let rows: Vec<(String, i32, String)> = sql::all(
+            &self.0.read,
             "/* trajectories.opinions */
              SELECT r.shadow, array_position($4, coalesce(a.assessment, d.assessment)) AS rank,
                     coalesce(a.recommendation, d.recommendation)
@@ -137,24 +121,17 @@ impl EventStore<'_> {
              LEFT JOIN review_assessment a ON a.review_id = r.id AND a.event_id = e.id
              WHERE e.task_id = $1 AND e.agent = ANY($2) AND (r.mode = $3 OR $3 IS NULL AND r.mode < 2)
              ORDER BY rank DESC, d.seq LIMIT $5",
+            (task, agents, mode, ranks(), MAX_OPINIONS),
         )
-        .bind(task)
-        .bind(agents)
-        .bind(mode)
-        .bind(ranks())
-        .bind(MAX_OPINIONS)
-        .fetch_all(&self.0.read)
         .await?;
-        let open: i64 = sqlx::query_scalar(
+        let open: i64 = sql::one(
+            &self.0.read,
             "/* trajectories.open */
              SELECT count(DISTINCT r.id) FROM event e JOIN review_event h ON h.event_id = e.id
              JOIN review r ON r.id = h.review_id AND r.state IN ('queued', 'running')
              WHERE e.task_id = $1 AND e.agent = ANY($2) AND (r.mode = $3 OR $3 IS NULL AND r.mode < 2)",
+            (task, agents, mode),
         )
-        .bind(task)
-        .bind(agents)
-        .bind(mode)
-        .fetch_one(&self.0.read)
         .await?;
         let opinion = |(shadow, rank, recommendation)| {
             Some(ReviewOpinion { shadow, assessment: assessment(rank)?, recommendation })
@@ -182,7 +159,8 @@ impl FollowerPage {
     /// # Errors
     /// The database does not answer.
     pub async fn opined(&mut self, task: &str, most: i64) -> Result<Vec<AssessedReview>, StoreError> {
-        let rows: Vec<(Uuid, Uuid, bool, Option<i32>)> = sqlx::query_as(
+        let rows: Vec<(ReviewId, EventId, bool, Option<i32>)> = sql::all(
+            &mut *self.tx,
             "/* trajectories.opined */
              SELECT r.id, h.event_id, r.state IN ('queued', 'running'),
                     array_position($2, coalesce(a.assessment, d.assessment)) AS rank
@@ -191,17 +169,12 @@ impl FollowerPage {
              LEFT JOIN review_result d ON d.review_id = r.id
              LEFT JOIN review_assessment a ON a.review_id = r.id AND a.event_id = e.id
              WHERE e.task_id = $1 ORDER BY rank DESC NULLS LAST, d.seq LIMIT $3",
+            (task, ranks(), most),
         )
-        .bind(task)
-        .bind(ranks())
-        .bind(most)
-        .fetch_all(&mut *self.tx)
         .await?;
-        let opined = |(review, event, open, rank): (Uuid, Uuid, bool, Option<i32>)| AssessedReview {
-            review: ReviewId(review),
-            event: EventId(event),
-            open,
-            assessment: rank.and_then(assessment),
+        let opined = |(review, event, open, rank): (_, _, _, Option<_>)| {
+            let assessment = rank.and_then(assessment);
+            AssessedReview { review, event, open, assessment }
         };
         Ok(rows.into_iter().map(opined).collect())
     }
@@ -211,16 +184,13 @@ impl FollowerPage {
     /// # Errors
     /// The database does not answer.
     pub async fn steps(&mut self, task: &str, behind: i64, most: i64) -> Result<Vec<TaskStep>, StoreError> {
-        let rows: Vec<(i64, Uuid, Vec<u8>)> = sqlx::query_as(
-            "/* trajectories.steps */ SELECT seq, id, payload FROM event
+        sql::all(
+            &mut *self.tx,
+            "/* trajectories.steps */ SELECT seq, id AS event, payload FROM event
              WHERE task_id = $1 AND seq > $2 AND erased_at IS NULL ORDER BY seq LIMIT $3",
+            (task, behind, most),
         )
-        .bind(task)
-        .bind(behind)
-        .bind(most)
-        .fetch_all(&mut *self.tx)
-        .await?;
-        Ok(rows.into_iter().map(|(seq, id, payload)| TaskStep { seq, event: EventId(id), payload }).collect())
+        .await
     }
 }
 

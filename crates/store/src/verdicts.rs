@@ -3,13 +3,17 @@
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
 use serde::Serialize;
-use sqlx::FromRow;
+use sqlx::postgres::PgRow;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
-use super::{StoreError, aggregates::VerdictStore, pool::Connection};
+use super::{
+    StoreError,
+    aggregates::VerdictStore,
+    pool::Connection,
+    sql::{self, column, json, record, uuids},
+};
 use umbra_domain::{
-    Assessment, Disposition, EventId, Mode, ReviewId, ReviewState, Severity, SkipReason,
+    Disposition, EventId, Mode, ReviewId, ReviewState, Severity, SkipReason,
     verdict::{DecidedBy, FinalVerdict, ReviewProgress, VerdictState},
 };
 
@@ -38,6 +42,11 @@ pub struct VerdictItem {
     /// Review that decided.
     #[schema(value_type = Option<String>)]
     pub review_id: Option<ReviewId>,
+}
+
+record! {
+    VerdictItem, row: event_id, verdict, decided_by, verdict_by, recommendation, shadow, review_id;
+    reasons: json(row, "reasons")?,
 }
 
 impl VerdictItem {
@@ -98,6 +107,32 @@ pub struct ActiveReview {
     pub recommendation: Option<String>,
 }
 
+record! {
+    ActiveReview, row: review, shadow, version, created_at, reasons, recommendation;
+    progress: progress(row)?,
+    decided_by: column::<Option<_>>(row, "decided_by")?.unwrap_or(DecidedBy::Assessment),
+}
+
+fn progress(row: &PgRow) -> Result<ReviewProgress, sqlx::Error> {
+    let done = column::<Option<_>>(row, "finished_at")?.zip(column::<Option<_>>(row, "assessment")?);
+    Ok(match (column(row, "state")?, done) {
+        (Some(ReviewState::Done), Some((at, assessment))) => ReviewProgress::Done(at, assessment),
+        (Some(ReviewState::Failed | ReviewState::Released), _) => {
+            let reason: Option<SkipReason> = column(row, "reason")?;
+            ReviewProgress::GivenUp(reason.map_or("unknown reason", SkipReason::as_str).to_owned())
+        }
+        _ => ReviewProgress::Open,
+    })
+}
+
+/// An active review, and the database's time.
+struct ReviewNow {
+    review: ActiveReview,
+    now: Timestamp,
+}
+
+record!(ReviewNow, row: now; review: ActiveReview::read(row)?);
+
 /// State of an event's verdict.
 #[derive(Debug, Clone)]
 pub enum StoredVerdict {
@@ -105,34 +140,6 @@ pub enum StoredVerdict {
     Filed(VerdictItem),
     /// No verdict is filed yet: the active reviews, and the database's time.
     Open(Vec<ActiveReview>, Timestamp),
-}
-
-#[derive(FromRow)]
-struct FiledRow {
-    event_id: Uuid,
-    verdict: String,
-    decided_by: Option<String>,
-    verdict_by: jiff_sqlx::Timestamp,
-    reasons: String,
-    recommendation: Option<String>,
-    shadow: String,
-    review_id: Uuid,
-}
-
-#[derive(FromRow)]
-struct ActiveRow {
-    id: Uuid,
-    shadow: String,
-    version: i32,
-    state: String,
-    created_at: jiff_sqlx::Timestamp,
-    finished_at: Option<jiff_sqlx::Timestamp>,
-    reason: Option<i16>,
-    assessment: Option<String>,
-    decided_by: Option<String>,
-    recommendation: Option<String>,
-    reasons: Vec<String>,
-    now: jiff_sqlx::Timestamp,
 }
 
 const FILED: &str =
@@ -148,23 +155,20 @@ impl VerdictStore<'_> {
         if let Some(filed) = self.of(&[event]).await?.pop() {
             return Ok(StoredVerdict::Filed(filed));
         }
-        let rows: Vec<ActiveRow> = sqlx::query_as(
+        let rows: Vec<ReviewNow> = sql::all(
+            &self.0.read,
             "/* verdicts.case */
-             SELECT r.id, r.shadow, r.version, r.state, r.created_at, r.finished_at, r.reason, d.assessment,
+             SELECT r.id AS review, r.shadow, r.version, r.state, r.created_at, r.finished_at, r.reason, d.assessment,
                     d.decided_by, d.recommendation, clock() AS now,
                     ARRAY(SELECT f.description FROM finding f WHERE f.review_id = r.id AND f.severity >= $2
                           AND f.event_id = e.event_id ORDER BY f.severity DESC, f.seq LIMIT $3) AS reasons
              FROM review_event e JOIN review r ON r.id = e.review_id LEFT JOIN review_result d ON d.review_id = r.id
              WHERE e.event_id = $1 AND r.mode = $4 AND NOT e.later ORDER BY r.seq",
+            (event.0, Severity::Warning.code(), MAX_REASONS, Mode::Active.priority()),
         )
-        .bind(event.0)
-        .bind(Severity::Warning.code())
-        .bind(MAX_REASONS)
-        .bind(Mode::Active.priority())
-        .fetch_all(&self.0.read)
         .await?;
-        let now = rows.first().map_or(Timestamp::UNIX_EPOCH, |row| row.now.to_jiff());
-        Ok(StoredVerdict::Open(rows.into_iter().map(Into::into).collect(), now))
+        let now = rows.first().map_or(Timestamp::UNIX_EPOCH, |row| row.now);
+        Ok(StoredVerdict::Open(rows.into_iter().map(|row| row.review).collect(), now))
     }
 
     /// Files a verdict, unless one is filed; returns the one that stands.
@@ -178,23 +182,25 @@ impl VerdictStore<'_> {
         ruling: &FinalVerdict,
     ) -> Result<Option<VerdictItem>, StoreError> {
         let reasons = serde_json::to_string(&ruling.reasons).unwrap_or_else(|_| "[]".into());
-        sqlx::query(
+        sql::execute(
+            &self.0.work,
             "/* verdicts.file */
              WITH f AS (UPDATE feed SET last = last + 1 WHERE name = 'result' RETURNING last)
              INSERT INTO verdict (event_id, seq, agent, task_id, verdict, verdict_by, shadow, review_id, reasons,
                                   recommendation, decided_by, decided_at)
              SELECT $1, f.last, r.agent, r.task_id, $2, $3, $4, $5, $6, $7, $8, clock()
              FROM f, review r WHERE r.id = $5 ON CONFLICT (event_id) DO NOTHING",
+            (
+                event.0,
+                ruling.standing.as_str(),
+                by.to_sqlx(),
+                &ruling.shadow,
+                ruling.review.0,
+                reasons,
+                &ruling.recommendation,
+                ruling.decided_by.as_str(),
+            ),
         )
-        .bind(event.0)
-        .bind(ruling.standing.as_str())
-        .bind(by.to_sqlx())
-        .bind(&ruling.shadow)
-        .bind(ruling.review.0)
-        .bind(reasons)
-        .bind(&ruling.recommendation)
-        .bind(ruling.decided_by.as_str())
-        .execute(&self.0.work)
         .await?;
         // A separate statement: only a new snapshot sees a verdict that another process filed first.
         Ok(self.of(&[event]).await?.pop())
@@ -205,10 +211,8 @@ impl VerdictStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn of(self, events: &[EventId]) -> Result<Vec<VerdictItem>, StoreError> {
-        let ids: Vec<Uuid> = events.iter().map(|id| id.0).collect();
         let query = sqlx::AssertSqlSafe(format!("/* verdicts.filed */ {FILED} WHERE event_id = ANY($1)"));
-        let rows: Vec<FiledRow> = sqlx::query_as(query).bind(ids).fetch_all(&self.0.read).await?;
-        Ok(rows.into_iter().map(Into::into).collect())
+        sql::all(&self.0.read, query, (uuids(events),)).await
     }
 }
 
@@ -218,16 +222,14 @@ impl VerdictStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn ended_among(self, events: &[EventId]) -> Result<Vec<EventId>, StoreError> {
-        let ids: Vec<Uuid> = events.iter().map(|id| id.0).collect();
-        let ended: Vec<Uuid> = sqlx::query_scalar(
+        sql::all(
+            &self.0.read,
             "/* verdicts.ended */
              SELECT DISTINCT e.event_id FROM review_event e JOIN review r ON r.id = e.review_id
              WHERE e.event_id = ANY($1) AND r.state NOT IN ('queued', 'running')",
+            (uuids(events),),
         )
-        .bind(ids)
-        .fetch_all(&self.0.read)
-        .await?;
-        Ok(ended.into_iter().map(EventId).collect())
+        .await
     }
 
     /// Returns events without a filed verdict that have an open active review, reserved at least `since` ago.
@@ -235,19 +237,16 @@ impl VerdictStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn list_undecided(self, since: std::time::Duration, most: i64) -> Result<Vec<EventId>, StoreError> {
-        let events: Vec<Uuid> = sqlx::query_scalar(
+        sql::all(
+            &self.0.work,
             "/* verdicts.undecided */
              SELECT DISTINCT e.event_id FROM review r JOIN review_event e ON e.review_id = r.id
              WHERE r.mode = $1 AND r.state IN ('queued', 'running') AND NOT e.later
                AND r.created_at <= clock() - make_interval(secs => $2)
                AND NOT EXISTS (SELECT FROM verdict v WHERE v.event_id = e.event_id) LIMIT $3",
+            (Mode::Active.priority(), since.as_secs_f64(), most),
         )
-        .bind(Mode::Active.priority())
-        .bind(since.as_secs_f64())
-        .bind(most)
-        .fetch_all(&self.0.work)
-        .await?;
-        Ok(events.into_iter().map(EventId).collect())
+        .await
     }
 
     /// Returns the agent of an event, if the event exists.
@@ -255,47 +254,7 @@ impl VerdictStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn agent_of(self, event: EventId) -> Result<Option<String>, StoreError> {
-        let agent = sqlx::query_scalar("/* verdicts.agent */ SELECT agent FROM event WHERE id = $1");
-        Ok(agent.bind(event.0).fetch_optional(&self.0.read).await?)
-    }
-}
-
-impl From<FiledRow> for VerdictItem {
-    fn from(row: FiledRow) -> Self {
-        Self {
-            event_id: EventId(row.event_id),
-            verdict: VerdictState::parse(&row.verdict).unwrap_or(VerdictState::Pending),
-            decided_by: row.decided_by.as_deref().and_then(DecidedBy::parse),
-            verdict_by: Some(row.verdict_by.to_jiff()),
-            reasons: serde_json::from_str(&row.reasons).unwrap_or_default(),
-            recommendation: row.recommendation,
-            shadow: Some(row.shadow),
-            review_id: Some(ReviewId(row.review_id)),
-        }
-    }
-}
-
-impl From<ActiveRow> for ActiveReview {
-    fn from(row: ActiveRow) -> Self {
-        let done = row.finished_at.zip(row.assessment.as_deref().and_then(Assessment::parse));
-        let progress = match (ReviewState::parse(&row.state), done) {
-            (Some(ReviewState::Done), Some((at, assessment))) => ReviewProgress::Done(at.to_jiff(), assessment),
-            (Some(ReviewState::Failed | ReviewState::Released), _) => {
-                let reason = row.reason.and_then(SkipReason::from_code);
-                ReviewProgress::GivenUp(reason.map_or("unknown reason", SkipReason::as_str).to_owned())
-            }
-            _ => ReviewProgress::Open,
-        };
-        Self {
-            review: ReviewId(row.id),
-            shadow: row.shadow,
-            version: row.version,
-            created_at: row.created_at.to_jiff(),
-            progress,
-            decided_by: row.decided_by.as_deref().and_then(DecidedBy::parse).unwrap_or(DecidedBy::Assessment),
-            reasons: row.reasons,
-            recommendation: row.recommendation,
-        }
+        sql::optional(&self.0.read, "/* verdicts.agent */ SELECT agent FROM event WHERE id = $1", (event.0,)).await
     }
 }
 
@@ -318,19 +277,18 @@ impl super::follow::FollowerPage {
     /// # Errors
     /// The database does not answer.
     pub async fn verdicts(&mut self) -> Result<Vec<FiledVerdict>, StoreError> {
-        let ids: Vec<Uuid> = self.ended.verdicts.iter().map(|verdict| verdict.event_id.0).collect();
+        let ids = uuids(self.ended.verdicts.iter().map(|verdict| &verdict.event_id));
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let rows: Vec<(Uuid, String, Option<String>, jiff_sqlx::Timestamp)> = sqlx::query_as(
+        let rows: Vec<(EventId, String, Option<String>, Timestamp)> = sql::all(
+            &mut *self.tx,
             "/* verdicts.about */ SELECT event_id, agent, task_id, decided_at FROM verdict WHERE event_id = ANY($1)",
+            (ids,),
         )
-        .bind(ids)
-        .fetch_all(&mut *self.tx)
         .await?;
         let about = |verdict: &VerdictItem| {
-            let (_, agent, task_id, at) = rows.iter().find(|(id, ..)| *id == verdict.event_id.0)?;
-            let (agent, task_id, decided_at) = (agent.clone(), task_id.clone(), at.to_jiff());
+            let (_, agent, task_id, decided_at) = rows.iter().find(|(id, ..)| *id == verdict.event_id)?.clone();
             Some(FiledVerdict { agent, task_id, decided_at, verdict: verdict.clone() })
         };
         Ok(self.ended.verdicts.iter().filter_map(about).collect())
@@ -345,6 +303,5 @@ pub(super) async fn filed_between(
 ) -> Result<Vec<VerdictItem>, StoreError> {
     let query =
         sqlx::AssertSqlSafe(format!("/* verdicts.between */ {FILED} WHERE seq > $1 AND seq <= $2 ORDER BY seq"));
-    let rows: Vec<FiledRow> = sqlx::query_as(query).bind(after).bind(until).fetch_all(database).await?;
-    Ok(rows.into_iter().map(Into::into).collect())
+    sql::all(database, query, (after, until)).await
 }

@@ -2,7 +2,7 @@
 
 use sqlx::PgExecutor;
 
-use super::{StoreError, aggregates::ShadowStore};
+use super::{StoreError, aggregates::ShadowStore, sql};
 use umbra_domain::Shadow;
 
 impl ShadowStore<'_> {
@@ -13,19 +13,18 @@ impl ShadowStore<'_> {
     pub async fn file_version(self, shadow: &Shadow) -> Result<i32, StoreError> {
         let version = shadow.version();
         let known = "SELECT id FROM shadow_version WHERE name = $1 AND version = $2";
-        let found: Option<i32> =
-            sqlx::query_scalar(known).bind(&shadow.name).bind(&version).fetch_optional(&self.0.control).await?;
+        let found: Option<i32> = sql::optional(&self.0.control, known, (&shadow.name, &version)).await?;
         if let Some(id) = found {
             return Ok(id);
         }
         let config = serde_json::to_string(shadow).map_err(|error| broken(&error))?;
-        sqlx::query("INSERT INTO shadow_version (name, version, config) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING")
-            .bind(&shadow.name)
-            .bind(&version)
-            .bind(config)
-            .execute(&self.0.control)
-            .await?;
-        Ok(sqlx::query_scalar(known).bind(&shadow.name).bind(&version).fetch_one(&self.0.control).await?)
+        sql::execute(
+            &self.0.control,
+            "INSERT INTO shadow_version (name, version, config) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+            (&shadow.name, &version, config),
+        )
+        .await?;
+        sql::one(&self.0.control, known, (&shadow.name, &version)).await
     }
 
     /// Returns the shadow as it was in a version, if the version exists.
@@ -35,20 +34,12 @@ impl ShadowStore<'_> {
     pub async fn version(self, id: i32) -> Result<Option<Shadow>, StoreError> {
         read(&self.0.work, id).await
     }
-
-    /// Returns every version's number with its shadow's name and hash.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn version_names(self) -> Result<Vec<(i32, String, String)>, StoreError> {
-        Ok(sqlx::query_as("SELECT id, name, version FROM shadow_version").fetch_all(&self.0.read).await?)
-    }
 }
 
 /// Returns the shadow as it was in a version.
 pub(super) async fn read(database: impl PgExecutor<'_>, id: i32) -> Result<Option<Shadow>, StoreError> {
     let config: Option<String> =
-        sqlx::query_scalar("SELECT config FROM shadow_version WHERE id = $1").bind(id).fetch_optional(database).await?;
+        sql::optional(database, "SELECT config FROM shadow_version WHERE id = $1", (id,)).await?;
     config.map(|text| serde_json::from_str(&text).map_err(|error| broken(&error))).transpose()
 }
 

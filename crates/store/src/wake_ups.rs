@@ -2,7 +2,7 @@
 
 use sqlx::postgres::PgListener;
 
-use super::{StoreError, aggregates::QueueStore, availability::Availability};
+use super::{StoreError, aggregates::QueueStore, availability::Availability, sql};
 
 umbra_domain::words! {
     /// Kind of a wake-up.
@@ -27,12 +27,7 @@ impl QueueStore<'_> {
     /// The database does not answer: other processes find jobs at their next poll, and waiting requests check when
     /// their time is over.
     pub async fn send_wake_up(self, news: WakeUpKind) -> Result<(), StoreError> {
-        sqlx::query("SELECT pg_notify($1, $2)")
-            .bind(self.channel())
-            .bind(news.as_str())
-            .execute(&self.0.control)
-            .await?;
-        Ok(())
+        sql::execute(&self.0.control, "SELECT pg_notify($1, $2)", (self.channel(), news.as_str())).await
     }
 
     /// Listens for wake-ups of this schema.

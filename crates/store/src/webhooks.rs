@@ -6,12 +6,17 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::{
-    StoreError, aggregates::WebhookStore, dead_letters::bury, follow::FollowerPage, pool::Connection,
-    transaction::begin, workers::interval,
+    StoreError,
+    aggregates::WebhookStore,
+    dead_letters::bury,
+    follow::FollowerPage,
+    pool::Connection,
+    sql::{self, column, record},
+    transaction::begin,
+    workers::interval,
 };
 use umbra_domain::DeliveryId;
 
@@ -44,6 +49,8 @@ pub struct Addressee {
     pub url_hash: String,
 }
 
+record!(Addressee: endpoint, url_hash);
+
 /// A delivery that this process has claimed, until the lease ends.
 #[derive(Debug, Clone)]
 pub struct Delivery {
@@ -61,6 +68,11 @@ pub struct Delivery {
     pub tried_for: Duration,
 }
 
+record! {
+    Delivery, row: id, endpoint, body, attempt, tried_for;
+    message: column(row, "message_id")?,
+}
+
 /// Outbox of an endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OutboxStatus {
@@ -76,24 +88,7 @@ pub struct OutboxStatus {
     pub next_try_at: Option<Timestamp>,
 }
 
-#[derive(FromRow)]
-struct BacklogRow {
-    endpoint: String,
-    waiting: i64,
-    dead: i64,
-    failure: Option<String>,
-    next_try_at: Option<jiff_sqlx::Timestamp>,
-}
-
-#[derive(FromRow)]
-struct DeliveryRow {
-    id: Uuid,
-    message_id: Uuid,
-    endpoint: String,
-    body: String,
-    attempt: i32,
-    tried_for: f64,
-}
+record!(OutboxStatus: endpoint, waiting, dead, failure, next_try_at);
 
 /// Stores a message in the transaction of its cause: one delivery for each endpoint, except those that are gone.
 ///
@@ -103,24 +98,17 @@ pub async fn enqueue(tx: &mut Connection, message: &OutgoingMessage) -> Result<(
     let (names, hashes): (Vec<&str>, Vec<&str>) =
         message.to.iter().map(|to| (to.endpoint.as_str(), to.url_hash.as_str())).unzip();
     // The delivery's id is derived from the message's: as unique, and the caller need not make one for each endpoint.
-    sqlx::query(
+    sql::execute(
+        tx,
         "/* webhooks.enqueue */
          INSERT INTO webhook_delivery (id, message_id, endpoint, kind, agent, task_id, body)
          SELECT overlay(md5($1::text || e.name) placing left(replace($1::text, '-', ''), 12) from 1 for 12)::uuid,
                 $1, e.name, $2, $3, $4, $5
          FROM unnest($6::text[], $7::text[]) e (name, url_hash)
          WHERE NOT EXISTS (SELECT FROM webhook_gone g WHERE g.endpoint = e.name AND g.url_hash = e.url_hash)",
+        (message.id, message.kind, &message.agent, &message.task_id, &message.body, names, hashes),
     )
-    .bind(message.id)
-    .bind(message.kind)
-    .bind(&message.agent)
-    .bind(&message.task_id)
-    .bind(&message.body)
-    .bind(names)
-    .bind(hashes)
-    .execute(tx)
-    .await?;
-    Ok(())
+    .await
 }
 
 impl FollowerPage {
@@ -142,7 +130,8 @@ impl WebhookStore<'_> {
         let names: Vec<&str> = wanted.iter().map(|(to, _)| to.endpoint.as_str()).collect();
         let hashes: Vec<&str> = wanted.iter().map(|(to, _)| to.url_hash.as_str()).collect();
         let counts: Vec<i64> = wanted.iter().map(|(_, count)| i64::try_from(*count).unwrap_or(0)).collect();
-        let rows: Vec<DeliveryRow> = sqlx::query_as(
+        sql::all(
+            &self.0.work,
             "/* webhooks.claim */
              WITH due AS MATERIALIZED (
                  SELECT d.id FROM unnest($1::text[], $2::text[], $3::int8[]) e (name, url_hash, n),
@@ -156,24 +145,9 @@ impl WebhookStore<'_> {
              WHERE id IN (SELECT id FROM due)
              RETURNING id, message_id, endpoint, body, attempt,
                  greatest(0, extract(epoch FROM clock() - first_at))::float8 AS tried_for",
+            (names, hashes, counts, interval(lease)),
         )
-        .bind(names)
-        .bind(hashes)
-        .bind(counts)
-        .bind(interval(lease))
-        .fetch_all(&self.0.work)
-        .await?;
-        Ok(rows
-            .into_iter()
-            .map(|row| Delivery {
-                id: DeliveryId(row.id),
-                message: row.message_id,
-                endpoint: row.endpoint,
-                body: row.body,
-                attempt: row.attempt,
-                tried_for: Duration::try_from_secs_f64(row.tried_for).unwrap_or_default(),
-            })
-            .collect())
+        .await
     }
 
     /// Deletes a delivery that the endpoint has accepted.
@@ -181,11 +155,12 @@ impl WebhookStore<'_> {
     /// # Errors
     /// The database does not answer: it is delivered again, under the same id.
     pub async fn delivered(self, delivery: &Delivery) -> Result<(), StoreError> {
-        sqlx::query("/* webhooks.delivered */ DELETE FROM webhook_delivery WHERE id = $1 AND state = 'waiting'")
-            .bind(delivery.id.0)
-            .execute(&self.0.work)
-            .await?;
-        Ok(())
+        sql::execute(
+            &self.0.work,
+            "/* webhooks.delivered */ DELETE FROM webhook_delivery WHERE id = $1 AND state = 'waiting'",
+            (delivery.id.0,),
+        )
+        .await
     }
 
     /// Records a failed attempt. The delivery is due again after `delay`, or is given up without one.
@@ -201,19 +176,15 @@ impl WebhookStore<'_> {
     ) -> Result<(), StoreError> {
         let why: String = why.chars().take(MAX_FAILURE_CHARS).collect();
         let mut tx = begin(&self.0.work).await?;
-        sqlx::query(
+        sql::execute(
+            &mut *tx,
             "/* webhooks.failed */ UPDATE webhook_delivery SET status = $3, failure = $4, due_at = clock() + $5
              WHERE id = $1 AND attempt = $2 AND state = 'waiting'",
+            (delivery.id.0, delivery.attempt, status.map(i32::from), why, interval(delay.unwrap_or_default())),
         )
-        .bind(delivery.id.0)
-        .bind(delivery.attempt)
-        .bind(status.map(i32::from))
-        .bind(why)
-        .bind(interval(delay.unwrap_or_default()))
-        .execute(&mut *tx)
         .await?;
         if delay.is_none() {
-            bury(&mut tx, "id = $1 AND attempt = $2", |query| query.bind(delivery.id.0).bind(delivery.attempt)).await?;
+            bury(&mut tx, "id = $1 AND attempt = $2", (delivery.id.0, delivery.attempt)).await?;
         }
         Ok(tx.commit().await?)
     }
@@ -223,7 +194,8 @@ impl WebhookStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn backlogs(self) -> Result<Vec<OutboxStatus>, StoreError> {
-        let rows: Vec<BacklogRow> = sqlx::query_as(
+        sql::all(
+            &self.0.read,
             "/* webhooks.backlogs */
              SELECT endpoint, count(*) FILTER (WHERE state = 'waiting') AS waiting,
                     count(*) FILTER (WHERE state = 'dead') AS dead,
@@ -231,14 +203,9 @@ impl WebhookStore<'_> {
                         FILTER (WHERE state = 'waiting' AND failure IS NOT NULL))[1] AS failure,
                     min(due_at) FILTER (WHERE state = 'waiting' AND failure IS NOT NULL) AS next_try_at
              FROM webhook_delivery GROUP BY endpoint ORDER BY endpoint",
+            (),
         )
-        .fetch_all(&self.0.read)
-        .await?;
-        let backlog = |BacklogRow { endpoint, waiting, dead, failure, next_try_at }| {
-            let next_try_at = next_try_at.map(jiff_sqlx::Timestamp::to_jiff);
-            OutboxStatus { endpoint, waiting, dead, failure, next_try_at }
-        };
-        Ok(rows.into_iter().map(backlog).collect())
+        .await
     }
 
     /// Returns the endpoints that are gone.
@@ -246,8 +213,6 @@ impl WebhookStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn gone_endpoints(self) -> Result<Vec<Addressee>, StoreError> {
-        let rows: Vec<(String, String)> =
-            sqlx::query_as("SELECT endpoint, url_hash FROM webhook_gone ORDER BY 1, 2").fetch_all(&self.0.read).await?;
-        Ok(rows.into_iter().map(|(endpoint, url_hash)| Addressee { endpoint, url_hash }).collect())
+        sql::all(&self.0.read, "SELECT endpoint, url_hash FROM webhook_gone ORDER BY 1, 2", ()).await
     }
 }

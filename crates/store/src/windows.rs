@@ -3,13 +3,17 @@
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
 
-use super::{StoreError, aggregates::DecisionStore};
+use super::{
+    StoreError,
+    aggregates::DecisionStore,
+    sql::{self, record},
+};
 
 /// Largest payload that is read, in bytes: a larger one counts without its arguments.
 const MOST_PAYLOAD: i32 = 8 * 1024;
 
 /// A decided call.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone)]
 pub struct DecidedCall {
     /// The tool.
     pub tool: String,
@@ -19,6 +23,8 @@ pub struct DecidedCall {
     pub payload: Option<String>,
 }
 
+record!(DecidedCall: tool, within, payload);
+
 impl DecisionStore<'_> {
     /// Returns the number of audit rows before a time, which is the number of the last of them.
     ///
@@ -26,7 +32,8 @@ impl DecisionStore<'_> {
     /// The database does not answer.
     pub async fn audited_before(self, at: Timestamp) -> Result<i64, StoreError> {
         // Numbers have no gap and grow with time, which has no index: the row is found by bisection.
-        let number = sqlx::query_scalar(
+        sql::one(
+            &self.0.read,
             "/* windows.before */ WITH RECURSIVE half AS (
                  SELECT 0::bigint AS low, last AS high FROM feed WHERE name = 'audit'
                  UNION ALL
@@ -35,8 +42,9 @@ impl DecisionStore<'_> {
                            (SELECT a.at < $1 FROM audit a WHERE a.seq = (low + high + 1) / 2) AS earlier
                        FROM half WHERE low < high) h)
              SELECT low FROM half WHERE low = high",
-        );
-        Ok(number.bind(at.to_sqlx()).fetch_one(&self.0.read).await?)
+            (at.to_sqlx(),),
+        )
+        .await
     }
 
     /// Returns an agent's calls among the audit rows after one number up to another: the latest `most`, newest first.
@@ -49,14 +57,15 @@ impl DecisionStore<'_> {
         (after, until): (i64, i64),
         most: i64,
     ) -> Result<Vec<DecidedCall>, StoreError> {
-        let rows = sqlx::query_as(
+        sql::all(
+            &self.0.read,
             "/* windows.calls */ SELECT a.tool, coalesce(a.run, a.session) AS within,
                  CASE WHEN octet_length(p.body) <= $5 THEN p.body END AS payload
              FROM audit a LEFT JOIN audit_payload p USING (seq)
-             WHERE a.agent = $1 AND a.seq > $2 AND a.seq <= $3 AND a.kind IN ('decision', 'merged') AND a.tool IS NOT NULL
-             ORDER BY a.seq DESC LIMIT $4",
-        );
-        let rows = rows.bind(agent).bind(after).bind(until).bind(most).bind(MOST_PAYLOAD);
-        Ok(rows.fetch_all(&self.0.read).await?)
+             WHERE a.agent = $1 AND a.seq > $2 AND a.seq <= $3 AND a.kind IN ('decision', 'merged')
+                 AND a.tool IS NOT NULL ORDER BY a.seq DESC LIMIT $4",
+            (agent, after, until, most, MOST_PAYLOAD),
+        )
+        .await
     }
 }

@@ -4,7 +4,12 @@ use jiff::Timestamp;
 use sqlx::postgres::types::PgInterval;
 use uuid::Uuid;
 
-use super::{StoreError, aggregates::QueueStore, transaction::begin};
+use super::{
+    StoreError,
+    aggregates::QueueStore,
+    sql::{self, uuids},
+    transaction::begin,
+};
 use umbra_domain::{ReviewId, WorkerId};
 
 /// Counts of a sweep of dead workers.
@@ -24,8 +29,7 @@ impl QueueStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn register_worker(self, worker: WorkerId) -> Result<(), StoreError> {
-        sqlx::query("INSERT INTO worker (id) VALUES ($1)").bind(worker.0).execute(&self.0.control).await?;
-        Ok(())
+        sql::execute(&self.0.control, "INSERT INTO worker (id) VALUES ($1)", (worker.0,)).await
     }
 
     /// Records a sign of life; returns the database's time, or `None` if the worker was declared dead meanwhile: then
@@ -34,12 +38,12 @@ impl QueueStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn heartbeat(self, worker: WorkerId) -> Result<Option<Timestamp>, StoreError> {
-        let at: Option<jiff_sqlx::Timestamp> =
-            sqlx::query_scalar("UPDATE worker SET heartbeat_at = clock() WHERE id = $1 RETURNING heartbeat_at")
-                .bind(worker.0)
-                .fetch_optional(&self.0.control)
-                .await?;
-        Ok(at.map(jiff_sqlx::Timestamp::to_jiff))
+        sql::optional(
+            &self.0.control,
+            "UPDATE worker SET heartbeat_at = clock() WHERE id = $1 RETURNING heartbeat_at",
+            (worker.0,),
+        )
+        .await
     }
 
     /// Stores the status of a serving process (configuration in force, health of providers), as JSON.
@@ -47,12 +51,12 @@ impl QueueStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn store_status(self, worker: WorkerId, standing: &str) -> Result<(), StoreError> {
-        sqlx::query("/* workers.standing */ UPDATE worker SET standing = $2 WHERE id = $1")
-            .bind(worker.0)
-            .bind(standing)
-            .execute(&self.0.control)
-            .await?;
-        Ok(())
+        sql::execute(
+            &self.0.control,
+            "/* workers.standing */ UPDATE worker SET standing = $2 WHERE id = $1",
+            (worker.0, standing),
+        )
+        .await
     }
 
     /// Returns the stored status of serving processes with a sign of life within `dead_after`, newest process first.
@@ -60,13 +64,13 @@ impl QueueStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn standings(self, dead_after: std::time::Duration) -> Result<Vec<String>, StoreError> {
-        Ok(sqlx::query_scalar(
+        sql::all(
+            &self.0.read,
             "/* workers.standings */ SELECT standing FROM worker
              WHERE standing IS NOT NULL AND heartbeat_at >= clock() - $1 ORDER BY started_at DESC, id DESC",
+            (interval(dead_after),),
         )
-        .bind(interval(dead_after))
-        .fetch_all(&self.0.read)
-        .await?)
+        .await
     }
 
     /// Removes the worker and queues its reviews again; returns how many. `successor` is a fresh, unused id.
@@ -74,7 +78,7 @@ impl QueueStore<'_> {
     /// # Errors
     /// The database does not answer: the sweep of another process takes over.
     pub async fn remove_worker(self, worker: WorkerId, successor: WorkerId) -> Result<u64, StoreError> {
-        sqlx::query("DELETE FROM worker WHERE id = $1").bind(worker.0).execute(&self.0.control).await?;
+        sql::execute(&self.0.control, "DELETE FROM worker WHERE id = $1", (worker.0,)).await?;
         Ok(self.take_over(worker.0, successor.0).await?.reviews)
     }
 
@@ -90,31 +94,29 @@ impl QueueStore<'_> {
         successor: impl Fn() -> WorkerId,
     ) -> Result<TakeoverCounts, StoreError> {
         let dead_after = interval(dead_after);
-        let dead: Vec<Uuid> = sqlx::query_scalar(
+        let dead: Vec<Uuid> = sql::all(
+            &self.0.control,
             "/* workers.dead */ SELECT id FROM worker WHERE heartbeat_at < clock() - $1 AND id <> $2
              UNION SELECT worker FROM review r WHERE state = 'running' AND NOT EXISTS
                 (SELECT FROM worker w WHERE w.id = r.worker)",
+            (dead_after, own.0),
         )
-        .bind(dead_after)
-        .bind(own.0)
-        .fetch_all(&self.0.control)
         .await?;
         let mut rescue = TakeoverCounts::default();
         for worker in dead {
             // The worker is removed first, and only if it is still silent: from here on its heartbeat fails and it
             // starts nothing.
             let mut tx = begin(&self.0.control).await?;
-            let revived: bool = sqlx::query_scalar(
+            let revived: bool = sql::one(
+                &mut *tx,
                 "SELECT EXISTS (SELECT FROM worker WHERE id = $1 AND heartbeat_at >= clock() - $2 FOR UPDATE)",
+                (worker, dead_after),
             )
-            .bind(worker)
-            .bind(dead_after)
-            .fetch_one(&mut *tx)
             .await?;
             if revived {
                 continue;
             }
-            sqlx::query("DELETE FROM worker WHERE id = $1").bind(worker).execute(&mut *tx).await?;
+            sql::execute(&mut *tx, "DELETE FROM worker WHERE id = $1", (worker,)).await?;
             tx.commit().await?;
             rescue.workers += 1;
             let taken = self.take_over(worker, successor().0).await?;
@@ -130,46 +132,43 @@ impl QueueStore<'_> {
     /// # Errors
     /// The database does not answer: try again.
     pub async fn unlease(self, worker: WorkerId, reviews: &[ReviewId]) -> Result<Vec<ReviewId>, StoreError> {
-        let ids: Vec<Uuid> = reviews.iter().map(|id| id.0).collect();
-        let freed: Vec<Uuid> = sqlx::query_scalar(
+        sql::all(
+            &self.0.control,
             "/* workers.unlease */ UPDATE review SET state = 'queued', worker = NULL, attempt = 0, run_at = clock()
              WHERE id = ANY($2) AND worker = $1 AND state = 'running' AND attempt = 1
              RETURNING id",
+            (worker.0, uuids(reviews)),
         )
-        .bind(worker.0)
-        .bind(ids)
-        .fetch_all(&self.0.control)
-        .await?;
-        Ok(freed.into_iter().map(ReviewId).collect())
+        .await
     }
 
     /// Takes over a worker's reviews. First the leases move to an unused id, which fences the old worker's holds and
     /// results. Then its open calls are charged; none can be added any more. Then the reviews are queued. A crash in
     /// between leaves leases of an unknown worker, which the next sweep finds.
     async fn take_over(self, worker: Uuid, successor: Uuid) -> Result<TakeoverCounts, StoreError> {
-        sqlx::query("/* workers.fence */ UPDATE review SET worker = $2 WHERE worker = $1 AND state = 'running'")
-            .bind(worker)
-            .bind(successor)
-            .execute(&self.0.control)
-            .await?;
-        let orphans: Vec<(Uuid, i16)> = sqlx::query_as(
+        sql::execute(
+            &self.0.control,
+            "/* workers.fence */ UPDATE review SET worker = $2 WHERE worker = $1 AND state = 'running'",
+            (worker, successor),
+        )
+        .await?;
+        let orphans: Vec<(ReviewId, i16)> = sql::all(
+            &self.0.control,
             "/* workers.orphans */ SELECT c.review_id, c.n FROM provider_call c JOIN review r ON r.id = c.review_id
              WHERE r.worker = $1 AND r.state = 'running' AND c.state = 'sent'",
+            (successor,),
         )
-        .bind(successor)
-        .fetch_all(&self.0.control)
         .await?;
         for (review, n) in &orphans {
-            self.0.reviews().settle(ReviewId(*review), *n, None).await?;
+            self.0.reviews().settle(*review, *n, None).await?;
         }
-        let reviews = sqlx::query(
+        let reviews = sql::count(
+            &self.0.control,
             "/* workers.requeue */ UPDATE review SET state = 'queued', worker = NULL, run_at = clock()
              WHERE worker = $1 AND state = 'running'",
+            (successor,),
         )
-        .bind(successor)
-        .execute(&self.0.control)
-        .await?
-        .rows_affected();
+        .await?;
         Ok(TakeoverCounts { workers: 1, reviews, calls: orphans.len() as u64 })
     }
 }

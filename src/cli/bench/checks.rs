@@ -125,7 +125,7 @@ fn of_triggers(events: &[LabelledEvent], mistakes: bool) -> Result<Vec<Set>, Com
     let mut derived = Vec::with_capacity(events.len());
     for one in events {
         derived.push(triggers_of(&one.event).with_context(|| format!("{}: event", one.place))?);
-        if let Some(unknown) = one.labels.keys().find(|name| Trigger::parse(name).is_none()) {
+        if let Some(unknown) = one.labels.keys().find(|name| Trigger::parse_named(name).is_none()) {
             let known: Vec<&str> = Trigger::NAMED.into_iter().map(Trigger::as_str).collect();
             let known = known.join(", ");
             return Err(anyhow!("{}: labels: trigger {unknown:?} not found; the triggers: {known}", one.place).into());

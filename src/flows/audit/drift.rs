@@ -16,8 +16,13 @@ use umbra_boundary::drift::{
     contract::{propose, recorded},
 };
 use umbra_config::tools::write;
-use umbra_domain::{EventId, ToolContract, contract::ContractState};
-use umbra_store::{StoreError, paging::Feed, windows::DecidedCall};
+use umbra_domain::{ToolContract, contract::ContractState};
+use umbra_store::{
+    StoreError,
+    gate::{UnexpectedCalls, UnguardedCalls},
+    paging::Feed,
+    windows::DecidedCall,
+};
 
 /// Most calls of a window that are read; the latest.
 const MOST_CALLS: usize = 5_000;
@@ -61,45 +66,6 @@ pub struct DriftedContract {
     pub proposal_missing: Option<String>,
 }
 
-/// Calls of a tool by an agent for which no decision was asked.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct UnguardedCalls {
-    /// Calling agent.
-    pub agent: String,
-    /// Called tool, as named in the agent's events.
-    pub tool: String,
-    /// Number of calls.
-    pub calls: i64,
-    /// Time of the first call.
-    #[schema(value_type = String, format = DateTime)]
-    pub first_at: Timestamp,
-    /// Time of the last call.
-    #[schema(value_type = String, format = DateTime)]
-    pub last_at: Timestamp,
-    /// Event of the last call.
-    #[schema(value_type = String, example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
-    pub last_event: EventId,
-}
-
-/// Calls of a tool by an agent that were answered by a stub or refused, and ran all the same by their outcomes.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct UnexpectedCalls {
-    /// Calling agent.
-    pub agent: String,
-    /// Called tool.
-    pub tool: String,
-    /// Number of calls.
-    pub calls: i64,
-    /// Time of the first call.
-    #[schema(value_type = String, format = DateTime)]
-    pub first_at: Timestamp,
-    /// Time of the last call.
-    #[schema(value_type = String, format = DateTime)]
-    pub last_at: Timestamp,
-    /// Audit number of the last outcome.
-    pub last_seq: i64,
-}
-
 /// Recent behaviour of an agent, compared with its earlier behaviour.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AgentDrift {
@@ -119,10 +85,8 @@ pub struct AgentDrift {
 #[schema(as = DriftWindow)]
 pub struct Window {
     /// Start, inclusive.
-    #[schema(value_type = String, format = DateTime)]
     pub from: Timestamp,
     /// End, exclusive.
-    #[schema(value_type = String, format = DateTime)]
     pub to: Timestamp,
     /// Calls that were compared.
     pub calls: usize,
@@ -146,26 +110,11 @@ impl Audit {
     /// # Errors
     /// The database does not answer.
     pub async fn drift(&self, agent: Option<String>, windows: Windows) -> Result<Drift, StoreError> {
-        let unguarded = self.store.contracts().unguarded(UNGUARDED).await?;
-        let unguarded = unguarded.into_iter().map(|row| UnguardedCalls {
-            agent: row.agent,
-            tool: row.tool,
-            calls: row.calls,
-            first_at: row.first_at.to_jiff(),
-            last_at: row.last_at.to_jiff(),
-            last_event: EventId(row.last_event),
-        });
-        let unguarded = unguarded.filter(|calls| agent.as_ref().is_none_or(|agent| *agent == calls.agent)).collect();
-        let unexpected = self.store.contracts().unexpected(UNGUARDED).await?;
-        let unexpected = unexpected.into_iter().map(|row| UnexpectedCalls {
-            agent: row.agent,
-            tool: row.tool,
-            calls: row.calls,
-            first_at: row.first_at.to_jiff(),
-            last_at: row.last_at.to_jiff(),
-            last_seq: row.last_seq,
-        });
-        let unexpected = unexpected.filter(|calls| agent.as_ref().is_none_or(|agent| *agent == calls.agent)).collect();
+        let is_asked = |calling: &str| agent.as_ref().is_none_or(|agent| agent == calling);
+        let mut unguarded = self.store.contracts().unguarded(UNGUARDED).await?;
+        unguarded.retain(|calls| is_asked(&calls.agent));
+        let mut unexpected = self.store.contracts().unexpected(UNGUARDED).await?;
+        unexpected.retain(|calls| is_asked(&calls.agent));
         let contracts = self.drifted_contracts().await?;
         let behaviour = match agent {
             Some(agent) => Some(self.agent_drift(agent, windows).await?),

@@ -59,21 +59,11 @@ async fn facts(store: &Store, rules: &BoundaryRules, key: Option<&RowKey>) -> Re
         contracts: store.contracts().states().await?,
         unguarded: unguarded
             .into_iter()
-            .map(|row| UnguardedTool {
-                agent: row.agent,
-                tool: row.tool,
-                calls: row.calls,
-                last_at: row.last_at.to_jiff(),
-            })
+            .map(|row| UnguardedTool { agent: row.agent, tool: row.tool, calls: row.calls, last_at: row.last_at })
             .collect(),
         unexpected: unexpected
             .into_iter()
-            .map(|row| UnguardedTool {
-                agent: row.agent,
-                tool: row.tool,
-                calls: row.calls,
-                last_at: row.last_at.to_jiff(),
-            })
+            .map(|row| UnguardedTool { agent: row.agent, tool: row.tool, calls: row.calls, last_at: row.last_at })
             .collect(),
     })
 }

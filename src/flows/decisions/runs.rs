@@ -38,7 +38,6 @@ pub struct RunItem {
     /// Session of the run's last call.
     pub session: Option<String>,
     /// Time of the last call that changed the run.
-    #[schema(value_type = String, format = DateTime)]
     pub changed_at: Timestamp,
 }
 

@@ -380,8 +380,9 @@ pub(in crate::flows) fn worst_case(
         return WorstCaseCost::default();
     }
     let bytes = umbra_review::worst_prompt_bytes(shadow, events);
-    gateway.worst_case_of(&shadow.model, bytes, None, items).map_or_else(WorstCaseCost::default, |worst| {
-        WorstCaseCost { usd: worst.usd.unwrap_or_default(), tokens: worst.tokens }
+    gateway.worst_case(&shadow.model, bytes, None, items).map_or_else(WorstCaseCost::default, |worst| WorstCaseCost {
+        usd: worst.usd.unwrap_or_default(),
+        tokens: worst.tokens,
     })
 }
 

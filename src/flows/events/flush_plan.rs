@@ -337,7 +337,7 @@ impl<'a> Metered<'a> {
         match (&*key.agent, &*key.trigger) {
             ("", _) => Self::Day,
             (_, "") => Self::Target,
-            (_, word) => Trigger::parse_stored(word).map_or(Self::Mark(word), Self::Cooldown),
+            (_, word) => Trigger::parse(word).map_or(Self::Mark(word), Self::Cooldown),
         }
     }
 }

@@ -63,16 +63,12 @@ pub struct ReflexionItem {
     /// Newest occurrences, at most twenty.
     pub occurrences: Vec<OccurrenceItem>,
     /// Time of the first occurrence.
-    #[schema(value_type = String, format = DateTime)]
     pub first_at: Timestamp,
     /// Time of the last occurrence.
-    #[schema(value_type = String, format = DateTime)]
     pub last_at: Timestamp,
     /// Time at which the fault became a lesson.
-    #[schema(value_type = String, format = DateTime)]
     pub opened_at: Timestamp,
     /// Time at which the reflexion closed.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub closed_at: Option<Timestamp>,
 }
 
@@ -89,7 +85,6 @@ pub struct OccurrenceItem {
     #[schema(value_type = Option<String>)]
     pub review_id: Option<ReviewId>,
     /// Time of the finding.
-    #[schema(value_type = String, format = DateTime)]
     pub timestamp: Timestamp,
 }
 

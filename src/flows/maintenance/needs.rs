@@ -4,10 +4,11 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::status::{CheckBacklog, ShadowStatus, TelemetryStatus};
+use super::status::{CheckBacklog, ShadowStatus};
 use umbra_domain::SkipReason;
 use umbra_otel::content_switch;
 use umbra_store::{
+    otel::TelemetryStatus,
     status::LastHour,
     webhooks::{Addressee, OutboxStatus},
 };

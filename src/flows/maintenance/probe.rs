@@ -85,7 +85,7 @@ impl Maintenance {
         };
         let answer = rules.gateway.call(&spec.alias, &request).await;
         let worst = || {
-            let worst = rules.gateway.worst_case(&spec.alias, request.prompt_bytes(), Some(MOST_TOKENS));
+            let worst = rules.gateway.worst_case(&spec.alias, request.prompt_bytes(), Some(MOST_TOKENS), 1);
             worst.and_then(|worst| worst.usd).unwrap_or(NanoUsd::ZERO)
         };
         let spent = match &answer {

@@ -15,7 +15,11 @@ use crate::flows::{
 };
 use umbra_domain::{Mode, NanoUsd, Provider, Shadow};
 use umbra_llm::{ProviderHealth, ProviderState, Readiness, SuspensionReason};
-use umbra_store::{Store, StoreError, looks::LookBacklog, otel::ServiceCounts};
+use umbra_store::{
+    Store, StoreError,
+    looks::{LookBacklog, ShedRange},
+    otel::TelemetryStatus,
+};
 
 /// Status of the service.
 #[derive(Debug, Serialize, ToSchema)]
@@ -23,7 +27,6 @@ pub struct Status {
     /// Umbra's version.
     pub version: &'static str,
     /// Time of the database.
-    #[schema(value_type = String, format = DateTime)]
     pub now: Timestamp,
     /// Queue of reviews.
     pub queue: QueueStatus,
@@ -45,30 +48,6 @@ pub struct Status {
     pub probes: ProbeStatus,
     /// Services that export OpenTelemetry, the last seen first.
     pub telemetry: Vec<TelemetryStatus>,
-}
-
-/// Calls that one instrumentation of a service told of, since its first export.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct TelemetryStatus {
-    /// Name of the service.
-    pub service: String,
-    /// Instrumentation scope; empty for refusals.
-    pub scope: String,
-    /// Calls of models.
-    pub model_calls: i64,
-    /// Calls of models that came without content.
-    pub without_content: i64,
-    /// Calls of tools.
-    pub tool_calls: i64,
-    /// Calls of which the exporter dropped attributes.
-    pub cut: i64,
-    /// Spans and logs that were refused.
-    pub rejected: i64,
-    /// Reason for the last refusal.
-    pub reason: Option<String>,
-    /// Time of the last export.
-    #[schema(value_type = String, format = DateTime)]
-    pub seen_at: Timestamp,
 }
 
 /// Queue of reviews.
@@ -95,19 +74,6 @@ pub struct CheckBacklog {
     pub ranges: Vec<ShedRange>,
 }
 
-/// A range of events that the built-in checks skipped.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ShedRange {
-    /// Time of receipt of the first event.
-    #[schema(value_type = String, format = DateTime)]
-    pub from: Timestamp,
-    /// Time of receipt of the last event.
-    #[schema(value_type = String, format = DateTime)]
-    pub until: Timestamp,
-    /// Number of events.
-    pub events: i64,
-}
-
 /// A shadow's day so far.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ShadowStatus {
@@ -122,7 +88,6 @@ pub struct ShadowStatus {
     /// `model`, or `checks` where the built-in checks review alone.
     pub reviewer: String,
     /// Local day of the shadow.
-    #[schema(value_type = String, format = Date)]
     pub day: Date,
     /// Reviews reserved today.
     pub reviews_today: i64,
@@ -325,7 +290,7 @@ async fn status(
     let now = store.now().await?;
     let check_backlog = check_backlog(store, now).await?;
     let (backlogs, gone) = (store.webhooks().backlogs().await?, store.webhooks().gone_endpoints().await?);
-    let telemetry: Vec<TelemetryStatus> = store.otel().services().await?.into_iter().map(telemetry_status).collect();
+    let telemetry = store.otel().services().await?;
     let needs = needs(&shadows, &check_backlog, &telemetry, (backlogs, &gone));
     Ok(Status {
         version: env!("CARGO_PKG_VERSION"),
@@ -347,31 +312,13 @@ async fn status(
     })
 }
 
-fn telemetry_status((counts, seen_at): (ServiceCounts, Timestamp)) -> TelemetryStatus {
-    let ServiceCounts { service, scope, model_calls, withheld, tool_calls, cut, rejected, reason } = counts;
-    TelemetryStatus {
-        service,
-        scope,
-        model_calls,
-        without_content: withheld,
-        tool_calls,
-        cut,
-        rejected,
-        reason,
-        seen_at,
-    }
-}
-
 async fn check_backlog(store: &Store, now: Timestamp) -> Result<CheckBacklog, StoreError> {
     let LookBacklog { waiting, oldest_at, shed } = store.looks().backlog().await?;
-    let ranges =
-        shed.into_iter().map(|range| ShedRange { from: range.first_at, until: range.last_at, events: range.events });
-    let ranges: Vec<ShedRange> = ranges.collect();
     Ok(CheckBacklog {
         waiting,
         oldest_age_seconds: oldest_at.map_or(0.0, |at| now.duration_since(at).as_secs_f64().max(0.0)),
-        shed: ranges.iter().map(|range| range.events).sum(),
-        ranges,
+        shed: shed.iter().map(|range| range.events).sum(),
+        ranges: shed,
     })
 }
 

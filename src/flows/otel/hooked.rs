@@ -6,7 +6,7 @@ use crate::{
     ingest::Incoming,
 };
 use umbra_domain::Event;
-use umbra_store::{StoreError, otel::KnownOtelCall};
+use umbra_store::StoreError;
 
 impl Otel {
     /// Files the event of a hooked call, or adds it to the event that a trace has of the same call.
@@ -27,7 +27,7 @@ impl Otel {
             Some(alias) => match self.0.store.otel().known(&[alias]).await {
                 // The event waits in the spool.
                 Err(error) if error.is_transient() => None,
-                known => known?.first().and_then(KnownOtelCall::event),
+                known => known?.first().and_then(|known| known.event_id),
             },
         };
         if let Some(id) = known {

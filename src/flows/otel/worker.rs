@@ -98,7 +98,7 @@ impl Otel {
             return Ok(());
         }
         let leased = self.0.store.otel().lease(LEASE, free).await?;
-        let late = leased.iter().map(LeasedTrace::late).max().unwrap_or_default();
+        let late = leased.iter().map(|trace| trace.late).max().unwrap_or_default();
         metrics::gauge!(metric::OTEL_LATE).set(late.as_secs_f64());
         self.0.is_behind.store(late > BEHIND, Ordering::Relaxed);
         for trace in leased {
@@ -191,12 +191,12 @@ impl Otel {
             .iter()
             .flat_map(|call| call.history.iter().map(move |id| (call, id)))
             .filter(|(_, id)| !own.contains(id))
-            .map(|(call, id)| self.link(leased.key(), &call.service, id))
+            .map(|(call, id)| self.link(leased.key_id, &call.service, id))
             .collect();
         if !links.is_empty() {
             let links: Vec<[u8; 32]> = links.into_iter().collect();
             let linked = self.0.store.otel().known(&links).await?.into_iter().next();
-            if linked.is_some() || leased.age() < LINKS {
+            if linked.is_some() || leased.age < LINKS {
                 return Ok(linked.map(|linked| linked.task_id));
             }
         }
@@ -314,12 +314,12 @@ struct Filing<'a> {
 
 impl Filing<'_> {
     fn origin(&self) -> Origin {
-        Origin { by: self.leased.key(), ..Origin::default() }
+        Origin { by: self.leased.key_id, ..Origin::default() }
     }
 
     /// Recognises the calls of a trace.
     async fn known(&self, trace: &Trace) -> Result<Vec<Recognised>, StoreError> {
-        let by = self.leased.key();
+        let by = self.leased.key_id;
         let aliases = |call: &AssembledCall| {
             let told = call.aliases.iter().map(|alias| self.otel.alias(by, &call.service, alias));
             let id = call.tool_id.as_ref().filter(|id| is_unique(id));
@@ -357,7 +357,7 @@ impl Filing<'_> {
         let quicker = || claimed.iter().find(|known| known.call != id).or(claimed.first()).cloned();
         let Some(first) = first.or_else(quicker) else { return Ok(filed) };
         let key = format!("otel/{}", first.call);
-        let (id, is_new) = match first.event() {
+        let (id, is_new) = match first.event_id {
             Some(id) => (id, false),
             None => {
                 match self.otel.0.events.accept_screened(event.clone(), marks.clone(), &key, &self.origin()).await {
@@ -393,7 +393,7 @@ impl Filing<'_> {
     /// wait for its calls.
     async fn bring_results(&self, trace: &Trace) -> Result<(), TraceError> {
         let Some(call) = trace.calls.first() else { return Ok(()) };
-        let link = |id: &String| is_unique(id).then(|| self.otel.link(self.leased.key(), &call.service, id));
+        let link = |id: &String| is_unique(id).then(|| self.otel.link(self.leased.key_id, &call.service, id));
         let told = trace
             .foreign_results
             .iter()

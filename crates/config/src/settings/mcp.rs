@@ -17,6 +17,7 @@ use super::{
     KIB, MIB,
     models::{Callable, variable_name},
     ms, secs,
+    section::{Section as _, section},
 };
 
 /// Most profiles.
@@ -28,33 +29,24 @@ const MAX_SELECTED: u64 = 500;
 /// Variables of this process that a server's process gets: none of them holds a secret.
 const PLAIN_VARIABLES: [&str; 9] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL", "TERM"];
 
-/// The proxy in front of MCP servers.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Mcp {
-    /// Longest that a server may be silent about a request.
-    pub call_timeout: Duration,
-    /// Longest that a request may take, whatever progress is reported.
-    pub max_call_timeout: Duration,
-    /// Longest that a server may take to start and shake hands.
-    pub start_timeout: Duration,
-    /// Largest result that is passed on.
-    pub max_result_bytes: usize,
-    /// True to hide tools whose description gives orders to the model or changed since it was pinned.
-    pub withhold_suspicious: bool,
-    /// The profiles, by the name in `/mcp/{profile}`.
-    pub profiles: BTreeMap<String, McpProfile>,
-}
-
-impl Default for Mcp {
-    fn default() -> Self {
-        Self {
-            call_timeout: secs(60),
-            max_call_timeout: secs(600),
-            start_timeout: secs(30),
-            max_result_bytes: 4 * 1024 * 1024,
-            withhold_suspicious: false,
-            profiles: BTreeMap::new(),
-        }
+section! {
+    /// The proxy in front of MCP servers.
+    #[derive(PartialEq)]
+    Mcp {
+        /// Longest time that a server may be silent about a request (60s unless set); a report of progress restarts it.
+        call_timeout: Duration = secs(60), Time(ms(10)..=secs(24 * 3600));
+        /// Longest time that a request may take, whatever progress is reported (10m unless set).
+        max_call_timeout: Duration = secs(600), Time(ms(10)..=secs(24 * 3600));
+        /// Longest time that a server may take to start and shake hands (30s unless set).
+        start_timeout: Duration = secs(30), Time(ms(10)..=secs(600));
+        /// Largest result that is passed on (4MiB unless set); a larger one is answered as an error that says so.
+        max_result_bytes: usize = 4 * 1024 * 1024, Bytes(KIB..=256 * MIB);
+        /// True to hide tools whose description gives orders to the model, or changed since it was pinned.
+        withhold_suspicious: bool = false, Flag;
+    }
+    and {
+        /// The profiles, by the name in `/mcp/{profile}`.
+        profiles: BTreeMap<String, McpProfile> = BTreeMap::new();
     }
 }
 
@@ -159,38 +151,7 @@ impl UpstreamCommand {
 pub(super) fn section<'a>(env: &'a Environment, callable: Callable<'a>) -> impl Shape<Value = Mcp> + 'a {
     Record(move |keys: &mut Keys<'_>| {
         let mut mcp = Mcp::default();
-        let time = || Time(ms(10)..=secs(24 * 3600));
-        keys.set(
-            "call_timeout",
-            "Longest time that a server may be silent about a request (60s unless set); a report of progress restarts \
-             it.",
-            time(),
-            &mut mcp.call_timeout,
-        );
-        keys.set(
-            "max_call_timeout",
-            "Longest time that a request may take, whatever progress is reported (10m unless set).",
-            time(),
-            &mut mcp.max_call_timeout,
-        );
-        keys.set(
-            "start_timeout",
-            "Longest time that a server may take to start and shake hands (30s unless set).",
-            Time(ms(10)..=secs(600)),
-            &mut mcp.start_timeout,
-        );
-        keys.set(
-            "max_result_bytes",
-            "Largest result that is passed on (4MiB unless set); a larger one is answered as an error that says so.",
-            Bytes(KIB..=256 * MIB),
-            &mut mcp.max_result_bytes,
-        );
-        keys.set(
-            "withhold_suspicious",
-            "True to hide tools whose description gives orders to the model, or changed since it was pinned.",
-            Flag,
-            &mut mcp.withhold_suspicious,
-        );
+        mcp.declare(keys);
         let profiles = MappingShape {
             max: MAX_PROFILES,
             key: plain_name,
@@ -276,23 +237,23 @@ fn upstream(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> O
         List { len: 1..=256, single: false, item: free_text(8_192) },
     );
     let url = keys.optional("url", "The address of a server that others run.", text("a URL", 2_048, http_url));
-    let own = keys.optional(
+    let own = keys.or_default(
         "env",
         "Variables that the program gets, besides PATH, HOME, USER, LANG, LC_ALL, TZ, TMPDIR, SHELL and TERM.",
         MappingShape { max: 256, key: variable, value: free_text(8_192) },
     );
-    let from = keys.optional(
+    let from = keys.or_default(
         "env_from",
         "Names of variables of this process that the program gets as well.",
         List { len: 0..=256, single: true, item: text("the name of a variable", 128, variable_name) },
     );
-    let headers = keys.optional(
+    let headers = keys.or_default(
         "headers_env",
         "Headers of each request to `url`, with the name of the variable that holds the value.",
         MappingShape { max: 32, key: header, value: text("the name of a variable", 128, variable_name).secret() },
     );
     let trusted = keys.optional("trusted", "True if the server's annotations are believed (false unless set).", Flag);
-    let agents = keys.optional(
+    let agents = keys.or_default(
         "agents",
         "Agents (names or globs) that see the server's tools; all when not set.",
         List { len: 1..=100, single: true, item: agent_glob() },
@@ -302,9 +263,9 @@ fn upstream(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> O
             if keys.has("headers_env") {
                 keys.fault("headers_env", "headers apply only to a server with a url", "use env or env_from");
             }
-            let ours = PLAIN_VARIABLES.iter().map(|name| (*name).to_owned()).chain(from.unwrap_or_default());
+            let ours = PLAIN_VARIABLES.iter().map(|name| (*name).to_owned()).chain(from);
             let ours = ours.filter_map(|name| env.get(&name).map(ToOwned::to_owned).map(|value| (name, value)));
-            let only_env = Some(ours.chain(own.unwrap_or_default()).collect());
+            let only_env = Some(ours.chain(own).collect());
             let program = command.remove(0);
             UpstreamAt::Command(UpstreamCommand { program, args: command, only_env, without_env: Vec::new() })
         }
@@ -317,7 +278,7 @@ fn upstream(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> O
                     keys.fault(key, "variables apply only to a server with a command", "use headers_env");
                 }
             }
-            UpstreamAt::Url { url, headers: looked_up(keys, env, headers.unwrap_or_default())? }
+            UpstreamAt::Url { url, headers: looked_up(keys, env, headers)? }
         }
         (None, None) if keys.has("command") || keys.has("url") => return None,
         (command, _) => {
@@ -327,7 +288,7 @@ fn upstream(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> O
             return None;
         }
     };
-    Some(McpUpstream { at, trusted: trusted.unwrap_or(false), agents: agents.unwrap_or_default() })
+    Some(McpUpstream { at, trusted: trusted.unwrap_or(false), agents })
 }
 
 /// Looks up the values of headers.

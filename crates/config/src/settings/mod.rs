@@ -45,7 +45,7 @@ use super::{
     fault::{Faults, SourcePosition},
     file::read_tree,
     keys::{Keys, Record, Shape},
-    tree::{Node, NodeValue},
+    tree::{Node, NodeValue, parse},
 };
 use umbra_domain::{ModelKind, ModelSpec};
 
@@ -68,7 +68,7 @@ pub use promote::Promote;
 pub use queue::Queue;
 pub use reflexion::Reflexion;
 pub use retention::Retention;
-use section::Section;
+use section::{Section, nested};
 pub use server::Server;
 pub use shadows::ShadowsFile;
 pub use sidecar::{Sidecar, SidecarHooks};
@@ -157,7 +157,7 @@ impl Settings {
     /// once.
     pub fn load(file: Option<&Path>, env: &Environment, urls: UrlRule<'_>) -> Result<Loaded<Self>, Report> {
         let mut faults = Faults::default();
-        let root = file.and_then(|path| read_tree(path, &mut faults));
+        let root = file.and_then(|path| read_tree(path, parse, &mut faults));
         Self::from_tree(root, env, urls, faults)
     }
 
@@ -165,7 +165,7 @@ impl Settings {
     pub fn parse(name: &str, text: &str, env: &Environment, urls: UrlRule<'_>) -> Result<Loaded<Self>, Report> {
         let mut faults = Faults::default();
         let source = faults.add_source(name, text);
-        let root = super::tree::parse(source, text, &mut faults);
+        let root = parse(source, text, &mut faults);
         Self::from_tree(root, env, urls, faults)
     }
 
@@ -197,16 +197,11 @@ impl Settings {
 /// Declares every section.
 #[expect(clippy::unnecessary_wraps, reason = "the shape of a record that cannot be incomplete")]
 fn settings(keys: &mut Keys<'_>, urls: UrlRule<'_>, env: &Environment) -> Option<Settings> {
-    fn part<S: Section>(keys: &mut Keys<'_>, name: &'static str, about: &str) -> S {
-        let read = |keys: &mut Keys<'_>| {
-            let mut section = S::default();
-            section.declare(keys);
-            Some(section)
-        };
-        keys.optional(name, about, Record(read)).unwrap_or_default()
+    fn part<S: Section>(keys: &mut Keys<'_>, name: &'static str) -> S {
+        keys.or_default(name, S::ABOUT, nested())
     }
     // First, since it says which hosts the URLs of other sections may name.
-    let outbound: Outbound = part(keys, "outbound", "Private hosts that may be called.");
+    let outbound: Outbound = part(keys, "outbound");
     let callable = |url: &str| urls(url, &outbound.allow);
     let models = keys.optional("models", "Models that shadows may name, by alias.", models::table(&callable));
     let embedding = models.iter().flatten().filter(|(_, model)| model.kind == ModelKind::Embedding).count();
@@ -222,45 +217,41 @@ fn settings(keys: &mut Keys<'_>, urls: UrlRule<'_>, env: &Environment) -> Option
     if let Some(name) = webhooks.as_deref().and_then(webhooks::twice) {
         keys.fault("webhooks", format!("two webhooks are called {name:?}"), "give each webhook its own `name`");
     }
-    let mcp = keys.optional("mcp", "The proxy in front of MCP servers.", mcp::section(env, &callable));
+    let mcp = keys.or_default("mcp", "The proxy in front of MCP servers.", mcp::section(env, &callable));
     let telemetry = keys.optional("telemetry", "Telemetry that the service sends.", telemetry::section(env, &callable));
-    let server: Server = part(keys, "server", "The HTTP front and its bounds.");
+    let server: Server = part(keys, "server");
     let otlp = telemetry.as_ref().and_then(|telemetry| telemetry.otlp.as_ref());
     if otlp.is_some_and(|otlp| telemetry::is_own(otlp, server.bind)) {
         keys.fault("telemetry", "otlp.endpoint is this service itself", "name the receiver of its telemetry");
     }
     Some(Settings {
-        mcp: mcp.unwrap_or_default(),
+        mcp,
         telemetry: telemetry.unwrap_or_default(),
         server,
-        storage: part(keys, "storage", "Data folder, and the private Postgres."),
-        database: part(keys, "database", "The Postgres (15 or newer) that holds everything."),
-        shadows: part(keys, "shadows", "Path of the shadows file."),
-        tools: part(keys, "tools", "Path of the tools file, with contracts, effects and rules of tools."),
-        boundary: part(keys, "boundary", "Execution of tool calls, and the audit of them."),
-        sidecar: part(keys, "sidecar", "The companion of agents' sessions, and its bounds."),
+        storage: part(keys, "storage"),
+        database: part(keys, "database"),
+        shadows: part(keys, "shadows"),
+        tools: part(keys, "tools"),
+        boundary: part(keys, "boundary"),
+        sidecar: part(keys, "sidecar"),
         models: models::with_aliases(models.unwrap_or_default()),
-        cheap_model: part(keys, "cheap_model", "The mandate that shadows use cheap models."),
+        cheap_model: part(keys, "cheap_model"),
         outbound,
         webhooks: webhooks.unwrap_or_default(),
-        briefing: part(keys, "briefing", "Daily briefings and weekly reports."),
-        queue: part(keys, "queue", "Workers of reviews, and the time-outs after which work counts as abandoned."),
-        ingest: part(
-            keys,
-            "ingest",
-            "Batching of events into transactions, and the spool for times without a database.",
-        ),
-        checks: part(keys, "checks", "Rules of a user's own for the built-in checks."),
-        looks: part(keys, "looks", "Bounds of the built-in checks where no review runs them."),
-        llm: part(keys, "llm", "Model calls outside of reviews."),
-        breaker: part(keys, "breaker", "Conditions under which Umbra recommends to hold an agent back."),
-        reflexion: part(keys, "reflexion", "Conditions under which a recurring fault becomes a lesson."),
-        baseline: part(keys, "baseline", "Usual scores of an agent, and the size of a fall below them."),
-        promote: part(keys, "promote", "Track record that `umbra promote` asks of a shadow before it may say more."),
-        retention: part(keys, "retention", "Retention periods."),
-        artifacts: part(keys, "artifacts", "Files for people and other programs."),
-        auth: part(keys, "auth", "The first key."),
-        logging: part(keys, "logging", "The service's own log, on standard error."),
+        briefing: part(keys, "briefing"),
+        queue: part(keys, "queue"),
+        ingest: part(keys, "ingest"),
+        checks: part(keys, "checks"),
+        looks: part(keys, "looks"),
+        llm: part(keys, "llm"),
+        breaker: part(keys, "breaker"),
+        reflexion: part(keys, "reflexion"),
+        baseline: part(keys, "baseline"),
+        promote: part(keys, "promote"),
+        retention: part(keys, "retention"),
+        artifacts: part(keys, "artifacts"),
+        auth: part(keys, "auth"),
+        logging: part(keys, "logging"),
     })
 }
 

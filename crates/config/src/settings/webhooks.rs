@@ -152,12 +152,12 @@ fn webhook(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Op
         "Topics of the messages: finding, verdict, breaker, reflexion, briefing, boundary, approval. All when not set.",
         List { len: 1..=Topic::ALL.len(), single: true, item: word(&Topic::ALL, Topic::as_str) },
     );
-    let agents = keys.optional(
+    let agents = keys.or_default(
         "agents",
         "Agents (names or globs). Messages about other agents are left out; those about no agent are sent.",
         List { len: 1..=100, single: true, item: agent_glob() },
     );
-    let shadows = keys.optional(
+    let shadows = keys.or_default(
         "shadows",
         "Shadows. Messages of other shadows are left out; those of no single shadow are sent.",
         List { len: 1..=100, single: true, item: printable("a shadow's name", 100) },
@@ -196,8 +196,8 @@ fn webhook(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Op
         secrets,
         format,
         events: events.unwrap_or_else(|| Topic::ALL.to_vec()),
-        agents: agents.unwrap_or_default(),
-        shadows: shadows.unwrap_or_default(),
+        agents,
+        shadows,
         severity: severity.unwrap_or(Severity::Info),
         enabled: enabled.unwrap_or(true),
         timeout: timeout.unwrap_or(secs(15)),

@@ -19,16 +19,8 @@ const SWITCH_OFF: &str = "; to switch the shadow off, write `enabled: false`";
 pub(super) fn declare(keys: &mut Keys<'_>, mode: Option<Mode>, model: Option<&ModelSpec>) -> CostControl {
     let about = "Spending limits. Caps are exact, over all replicas.";
     let default = || CostControl {
-        max_reviews_per_day: None,
-        max_reviews_per_target_per_day: None,
-        max_usd_per_day: None,
-        max_tokens_per_day: None,
-        skip_if_task_cost_below: None,
         cooldown: if mode == Some(Mode::Active) { Duration::ZERO } else { DEFAULT_COOLDOWN },
-        sample_ppm: 1_000_000,
-        time_zone: "UTC".to_owned(),
-        allow_costly_model: false,
-        batch: None,
+        ..CostControl::unlimited()
     };
     let read = |keys: &mut Keys<'_>| Some(record(keys, default(), mode, model));
     keys.optional("cost_control", about, Record(read)).unwrap_or_else(default)

@@ -12,11 +12,12 @@ use std::{collections::BTreeMap, path::Path};
 
 use super::{
     Loaded, Report,
-    fault::{Faults, SourcePosition, listed, quoted},
-    file::read_tree,
+    fault::{Faults, listed, quoted},
+    file::{checked, read_checked},
     keys::{Keys, Record, Shape, document},
     shape::List,
-    tree::{Node, NodeValue, parse},
+    tree::{Node, parse},
+    twins::refuse_twins,
 };
 use umbra_domain::{ModelKind, ModelSpec, PricePerMtok, Provider, Shadow, nearest::nearest};
 
@@ -82,17 +83,12 @@ impl Models<'_> {
 
 /// Reads a shadows file.
 pub fn read(path: &Path, models: &Models<'_>) -> Result<Loaded<Vec<Shadow>>, Report> {
-    let mut faults = Faults::default();
-    let root = read_tree(path, &mut faults);
-    check(root, models, faults)
+    read_checked(path, parse, |root, faults| check(root, models, faults))
 }
 
 /// Reads shadows from a text. Faults call it `file_name`.
 pub fn load(file_name: &str, text: &str, models: &Models<'_>) -> Result<Loaded<Vec<Shadow>>, Report> {
-    let mut faults = Faults::default();
-    let source = faults.add_source(file_name, text);
-    let root = parse(source, text, &mut faults);
-    check(root, models, faults)
+    checked(file_name, text, |root, faults| check(root, models, faults))
 }
 
 /// Returns the JSON Schema (draft 2020-12) of the shadows file, for editors.
@@ -101,33 +97,17 @@ pub fn shadows_schema() -> serde_json::Value {
     document("Umbra shadows", Record(|keys: &mut Keys<'_>| file(keys, &models)).schema())
 }
 
-fn check(root: Option<Node>, models: &Models<'_>, mut faults: Faults) -> Result<Loaded<Vec<Shadow>>, Report> {
-    let found = root.and_then(|root| {
-        refuse_twins(&root, &mut faults);
-        Record(|keys: &mut Keys<'_>| file(keys, models)).read(&root, &mut faults)
+/// Checks a file. Budgets, findings and versions are kept by a shadow's name, so it must be unique.
+fn check(root: &Node, models: &Models<'_>, faults: &mut Faults) -> Option<Vec<Shadow>> {
+    refuse_twins(root, &[AGENTS], NAME, faults, str::to_owned, |name, line| {
+        let help = format!("the shadow at line {line} has this name: choose another name");
+        (format!("the name {} occurs twice", quoted(name)), help)
     });
-    faults.finish(found)
+    Record(|keys: &mut Keys<'_>| file(keys, models)).read(root, faults)
 }
 
 /// Declares the file's one key.
 fn file(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Vec<Shadow>> {
     let item = Record(|keys: &mut Keys<'_>| shadow::declare(keys, models));
     keys.required(AGENTS, "The shadows, which observe agents.", List { len: 1..=MAX_SHADOWS, single: false, item })
-}
-
-/// Notes a fault for each name that occurs twice: budgets, findings and versions are kept by name. Reads the nodes, so
-/// the fault stands among the other faults of its shadow.
-fn refuse_twins(root: &Node, faults: &mut Faults) {
-    let Some(NodeValue::List(shadows)) = root.get(AGENTS).map(|node| &node.kind) else { return };
-    let mut first: BTreeMap<&str, SourcePosition> = BTreeMap::new();
-    for (index, shadow) in shadows.iter().enumerate() {
-        let Some(Node { kind: NodeValue::Text(name), at }) = shadow.get(NAME) else { continue };
-        if let Some(earlier) = first.get(name.as_str()) {
-            let message = format!("the name {} occurs twice", quoted(name));
-            let help = format!("the shadow at line {} has this name: choose another name", earlier.line);
-            faults.within(format!(".{AGENTS}[{index}].{NAME}"), |faults| faults.fault(*at, message, help));
-        } else {
-            first.insert(name, *at);
-        }
-    }
 }

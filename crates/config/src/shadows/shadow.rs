@@ -119,7 +119,7 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow
 
 /// Declares the defences against prompt injection in the reviewed text: data marks and the canary.
 fn protocol(keys: &mut Keys<'_>) -> (Datamark, bool) {
-    let datamark = keys.optional(
+    let datamark = keys.or_default(
         "datamark",
         "Marks that show the model the reviewed text as data. lines (unless set): each line begins with a random mark. \
          words: a sign stands for each space as well; harder to overlook, but up to twice the tokens, and small models \
@@ -132,7 +132,7 @@ fn protocol(keys: &mut Keys<'_>) -> (Datamark, bool) {
          is for small models that cannot follow this protocol.",
         Flag,
     );
-    (datamark.unwrap_or_default(), canary.unwrap_or(true))
+    (datamark, canary.unwrap_or(true))
 }
 
 /// Declares the rules of an active shadow's verdict. On other shadows these keys are faults, since they give no

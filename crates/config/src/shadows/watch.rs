@@ -25,12 +25,12 @@ pub(super) fn declare(keys: &mut Keys<'_>) -> Option<WatchRule> {
     let task_type =
         keys.optional("task_type", "Task type of the events; every one unless set.", printable("a task type", 200));
     let min_cost = keys.optional("min_cost", "Least known cost of the events, in USD.", usd());
-    let metadata = keys.optional(
+    let metadata = keys.or_default(
         "metadata",
         "Values that the metadata of the events must hold.",
         MappingShape { max: 32, key: metadata_key, value: Scalar },
     );
-    let except = keys.optional(
+    let except = keys.or_default(
         "except",
         "Agents (names or globs) that are left out.",
         List { len: 0..=256, single: true, item: agent_glob() },
@@ -51,8 +51,8 @@ pub(super) fn declare(keys: &mut Keys<'_>) -> Option<WatchRule> {
         all,
         task_type,
         min_cost,
-        metadata: metadata.unwrap_or_default().into_iter().collect::<Map<String, Value>>(),
-        except: except.unwrap_or_default(),
+        metadata: metadata.into_iter().collect::<Map<String, Value>>(),
+        except,
     })
 }
 

@@ -10,11 +10,12 @@ use std::path::Path;
 
 use super::{
     Loaded, Report,
-    fault::Faults,
-    file::read_tree,
+    fault::{Faults, quoted},
+    file::{checked, read_checked},
     keys::{Keys, Record, Shape, document},
-    rules::{ConditionRule, POLICIES, policies, refuse_twins},
+    rules::{ConditionRule, NAME, POLICIES, policies, refuse_namesakes},
     tree::{Node, parse},
+    twins::refuse_names,
 };
 use umbra_domain::sidecar::SidecarRules;
 
@@ -47,17 +48,12 @@ impl SidecarFileValidators<'_> {
 
 /// Reads a sidecar file.
 pub fn read(path: &Path, judgement: SidecarFileValidators<'_>) -> Result<Loaded<SidecarRules>, Report> {
-    let mut faults = Faults::default();
-    let root = read_tree(path, &mut faults);
-    check(root, judgement, faults)
+    read_checked(path, parse, |root, faults| check(root, judgement, faults))
 }
 
 /// Reads the rules from a text. Faults call it `file_name`.
 pub fn load(file_name: &str, text: &str, judgement: SidecarFileValidators<'_>) -> Result<Loaded<SidecarRules>, Report> {
-    let mut faults = Faults::default();
-    let source = faults.add_source(file_name, text);
-    let root = parse(source, text, &mut faults);
-    check(root, judgement, faults)
+    checked(file_name, text, |root, faults| check(root, judgement, faults))
 }
 
 /// Returns the JSON Schema (draft 2020-12) of the sidecar file, for editors.
@@ -66,18 +62,14 @@ pub fn sidecar_schema() -> serde_json::Value {
     document("Umbra sidecar", shape)
 }
 
-fn check(
-    root: Option<Node>,
-    judgement: SidecarFileValidators<'_>,
-    mut faults: Faults,
-) -> Result<Loaded<SidecarRules>, Report> {
-    let found = root.and_then(|root| {
-        let lists = [POLICIES, DOCUMENTS, TEXTS, MODELS];
-        refuse_twins(&root, &lists, &mut faults);
-        rule::refuse_taken(&root, &lists, judgement.taken, &mut faults);
-        Record(|keys: &mut Keys<'_>| file(keys, judgement)).read(&root, &mut faults)
+fn check(root: &Node, judgement: SidecarFileValidators<'_>, faults: &mut Faults) -> Option<SidecarRules> {
+    let lists = [POLICIES, DOCUMENTS, TEXTS, MODELS];
+    refuse_namesakes(root, &lists, faults);
+    refuse_names(root, &lists, NAME, faults, |name, _| {
+        let help = "a rule of the tools file has this name and also applies here: choose another name";
+        (judgement.taken)(name).then(|| (format!("the name {} occurs twice", quoted(name)), help.to_owned()))
     });
-    faults.finish(found)
+    Record(|keys: &mut Keys<'_>| file(keys, judgement)).read(root, faults)
 }
 
 /// Declares the file's keys.

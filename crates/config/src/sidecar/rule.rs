@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use super::{
     super::{
-        fault::{Faults, listed, quoted},
+        fault::listed,
         keys::{Keys, Record},
         number::Time,
-        rules::{MAX_RULES, NAME, RuleHead, head, reason, tools},
+        rules::{MAX_RULES, RuleHead, head, reason, tools},
         shape::{List, word},
         text::printable,
-        tree::{Node, NodeValue},
     },
     DOCUMENTS, MODELS, NameRule, TEXTS,
 };
@@ -29,50 +28,31 @@ const USUAL: Duration = Duration::from_secs(1);
 /// Declares `documents`.
 pub(super) fn documents(keys: &mut Keys<'_>, name: NameRule<'_>) -> Vec<DocumentRule> {
     let item = Record(|keys: &mut Keys<'_>| document(keys, name));
-    let rules = keys.optional(
+    keys.or_default(
         DOCUMENTS,
         "Rules about documents that must be in order before the agent goes on.",
         List { len: 0..=MAX_RULES, single: false, item },
-    );
-    rules.unwrap_or_default()
+    )
 }
 
 /// Declares `texts`.
 pub(super) fn texts(keys: &mut Keys<'_>) -> Vec<TextRule> {
-    let rules = keys.optional(
+    keys.or_default(
         TEXTS,
         "Rules about the contents of texts, judged by the built-in checks.",
         List { len: 0..=MAX_RULES, single: false, item: Record(text) },
-    );
-    rules.unwrap_or_default()
+    )
 }
 
 /// Declares `models`.
 pub(super) fn models(keys: &mut Keys<'_>, shadow: NameRule<'_>) -> Vec<ModelRule> {
     let item = Record(|keys: &mut Keys<'_>| model(keys, shadow));
-    let rules = keys.optional(
+    keys.or_default(
         MODELS,
         "Policies in words: a model judges messages and calls by them. The model can raise the verdict of the other \
          rules, and never lower it.",
         List { len: 0..=MAX_MODEL_RULES, single: false, item },
-    );
-    rules.unwrap_or_default()
-}
-
-/// Notes a fault for each name that a rule of the tools file has already. Reads the nodes, so the fault stands among
-/// the other faults of its rule.
-pub(super) fn refuse_taken(root: &Node, lists: &[&str], taken: &dyn Fn(&str) -> bool, faults: &mut Faults) {
-    for list in lists {
-        let Some(NodeValue::List(rules)) = root.get(list).map(|node| &node.kind) else { continue };
-        for (index, rule) in rules.iter().enumerate() {
-            let Some(Node { kind: NodeValue::Text(name), at }) = rule.get(NAME) else { continue };
-            if taken(name) {
-                let message = format!("the name {} occurs twice", quoted(name));
-                let help = "a rule of the tools file has this name and also applies here: choose another name";
-                faults.within(format!(".{list}[{index}].{NAME}"), |faults| faults.fault(*at, message, help));
-            }
-        }
-    }
+    )
 }
 
 fn document(keys: &mut Keys<'_>, check: NameRule<'_>) -> Option<DocumentRule> {

@@ -2,7 +2,6 @@
 
 use std::{cell::RefCell, time::Duration};
 
-use globset::Glob;
 use serde_json::Value;
 
 use super::{
@@ -10,12 +9,13 @@ use super::{
         fault::{Faults, is_printable},
         keys::{Keys, Record, Shape},
         number::{Time, decimal, whole},
+        rules::tool_glob,
         shape::{Flag, List, word},
         text::{Text, free_text, printable, text},
         tree::Node,
     },
     ContractRule, TOOL,
-    json::{Json, JsonObject, JsonOrNull},
+    json::{Json, JsonObject},
     openapi::{Files, Operation},
 };
 use umbra_domain::{
@@ -48,7 +48,7 @@ pub(super) fn declare(keys: &mut Keys<'_>, files: &Files<'_>, rule: ContractRule
          lost, or cannot be taken back.",
         word(&Effect::ALL, Effect::as_str),
     );
-    let arguments = keys.optional(
+    let arguments = keys.or_default(
         "arguments",
         "Treatment of the arguments of a tool that reads. looked_at (unless set): a call whose arguments are not \
          understood as a read is no read. trusted: every call is a read, whatever its arguments are.",
@@ -65,12 +65,12 @@ pub(super) fn declare(keys: &mut Keys<'_>, files: &Files<'_>, rule: ContractRule
         "JSON Schema of the result, or {openapi: FILE, operation: ID}; every stub must fit it.",
         SchemaShape { files, part: OperationPart::Output, example: Some(&example) },
     );
-    let responses = keys.optional(
+    let responses = keys.or_default(
         "responses",
         "Answers to a call that is not run: the first whose `when` holds is given.",
         List { len: 1..=MAX_RESPONSES, single: false, item: Record(response) },
     );
-    let faults = keys.optional(
+    let faults = keys.or_default(
         "faults",
         "Errors that stubs return at a rate, in runs that ask for faults; off otherwise.",
         List { len: 0..=MAX_FAULTS, single: false, item: Record(fault_rule) },
@@ -80,19 +80,19 @@ pub(super) fn declare(keys: &mut Keys<'_>, files: &Files<'_>, rule: ContractRule
         "Records of calls that did not run, for later reads of the same run.",
         Record(overlay),
     );
-    let stale = keys.optional(
+    let stale = keys.or_default(
         "stale",
         "Limits after which the contract is stale, that is, no longer believed.",
         Record(staleness),
     );
-    let on_unavailable = keys.optional(
+    let on_unavailable = keys.or_default(
         "on_unavailable",
         "Handling of a live call when no decision can be stored. block (unless set): the call is not executed. allow: \
          the call is executed, where the last known state was live.",
         word(&OnUnavailable::ALL, OnUnavailable::as_str),
     );
     let sandbox = keys.optional("sandbox", "Endpoint where the tool can be tried without consequences.", endpoint());
-    let taints = keys.optional(
+    let taints = keys.or_default(
         "taints",
         "Labels that a call adds to its session, for policy rules on `session.taint`.",
         List { len: 0..=MAX_TAINTS, single: true, item: label() },
@@ -101,17 +101,17 @@ pub(super) fn declare(keys: &mut Keys<'_>, files: &Files<'_>, rule: ContractRule
         tool: tool?,
         version: version.unwrap_or(1),
         effect: effect?,
-        arguments: arguments.unwrap_or_default(),
+        arguments,
         input_schema,
         output_schema,
         example: example.into_inner(),
-        responses: responses.unwrap_or_default(),
-        faults: faults.unwrap_or_default(),
+        responses,
+        faults,
         overlay,
-        stale: stale.unwrap_or_default(),
-        on_unavailable: on_unavailable.unwrap_or_default(),
+        stale,
+        on_unavailable,
         sandbox,
-        taints: taints.unwrap_or_default(),
+        taints,
     };
     check(keys, &contract);
     for fault in rule(&contract) {
@@ -171,7 +171,7 @@ fn response(keys: &mut Keys<'_>) -> Option<StubResponse> {
         "result",
         "The result. A text that is one {{ CEL }} takes the value's type; known are args, tool, uuid(prefix), \
          seq(prefix), now(), epoch(). null where output_schema says that the tool gives nothing.",
-        JsonOrNull,
+        Json { null: true },
     );
     Some(StubResponse { when, result: result? })
 }
@@ -180,7 +180,11 @@ fn fault_rule(keys: &mut Keys<'_>) -> Option<FaultRule> {
     let rate = keys.required("rate", "Share of calls, from 0 to 1.", decimal("a share", 0.0..=1.0, Some));
     let error = keys.required("error", "The error's code, such as rate_limited.", label());
     let message = keys.optional("message", "The error in words.", free_text(500));
-    let result = keys.optional("result", "Result of the failed call; the error and its message unless set.", Json);
+    let result = keys.optional(
+        "result",
+        "Result of the failed call; the error and its message unless set.",
+        Json { null: false },
+    );
     Some(FaultRule { rate: rate?, error: error?, message, result })
 }
 
@@ -188,17 +192,17 @@ fn fault_rule(keys: &mut Keys<'_>) -> Option<FaultRule> {
 fn overlay(keys: &mut Keys<'_>) -> Option<Overlay> {
     let put = keys.optional("put", "A record that the call stores.", Record(put));
     let delete = keys.optional("delete", "A record that the call removes.", Record(delete));
-    let reads = keys.optional(
+    let reads = keys.or_default(
         "reads",
         "Tools that read one record by its key.",
         List { len: 0..=MAX_READERS, single: false, item: Record(read_back) },
     );
-    let lists = keys.optional(
+    let lists = keys.or_default(
         "lists",
         "Tools that list records; what was stored is merged into their live result.",
         List { len: 0..=MAX_READERS, single: false, item: Record(list_back) },
     );
-    Some(Overlay { put, delete, reads: reads.unwrap_or_default(), lists: lists.unwrap_or_default() })
+    Some(Overlay { put, delete, reads, lists })
 }
 
 fn put(keys: &mut Keys<'_>) -> Option<OverlayPut> {
@@ -208,9 +212,9 @@ fn put(keys: &mut Keys<'_>) -> Option<OverlayPut> {
         "value",
         "The record, over args, tool, result and record (the run's earlier record of this key, or {}); the result \
          unless set.",
-        Json,
+        Json { null: false },
     );
-    let partial = keys.optional(
+    let partial = keys.or_default(
         "partial",
         "True if the record holds only the fields that change: a read of a live record runs, and these fields are laid \
          over its result, members of members as well; a list is replaced (false unless set).",
@@ -227,7 +231,7 @@ fn put(keys: &mut Keys<'_>) -> Option<OverlayPut> {
         "Key of the run's record that becomes this one, in CEL; nothing is stored where there is none.",
         expression(),
     );
-    Some(OverlayPut { collection: collection?, key: key?, value, partial: partial.unwrap_or_default(), edits, from })
+    Some(OverlayPut { collection: collection?, key: key?, value, partial, edits, from })
 }
 
 fn delete(keys: &mut Keys<'_>) -> Option<OverlayDelete> {
@@ -240,15 +244,22 @@ fn read_back(keys: &mut Keys<'_>) -> Option<ReadBack> {
     let tool = keys.required(TOOL, "The tool that reads.", printable("a tool's name", 256));
     let collection = keys.optional("collection", "Collection that is read; that of put or delete unless set.", label());
     let key = keys.required("key", "Key that a call asks for, in CEL over args and tool.", expression());
-    let at = keys.optional(
+    let at = keys.or_default(
         "at",
         "Path of the record in the result, as data.item; the result itself unless set.",
         field_path(),
     );
-    let result =
-        keys.optional("result", "Result of the read, over args, tool and record; the record unless set.", Json);
-    let on_missing = keys.optional("on_missing", "Result for a removed record; an error not_found unless set.", Json);
-    Some(ReadBack { tool: tool?, collection, key: key?, at: at.unwrap_or_default(), result, on_missing })
+    let result = keys.optional(
+        "result",
+        "Result of the read, over args, tool and record; the record unless set.",
+        Json { null: false },
+    );
+    let on_missing = keys.optional(
+        "on_missing",
+        "Result for a removed record; an error not_found unless set.",
+        Json { null: false },
+    );
+    Some(ReadBack { tool: tool?, collection, key: key?, at, result, on_missing })
 }
 
 fn list_back(keys: &mut Keys<'_>) -> Option<ListBack> {
@@ -297,19 +308,6 @@ fn staleness(keys: &mut Keys<'_>) -> Option<StaleLimits> {
         Time(Duration::from_mins(1)..=Duration::from_hours(24 * 3_650)),
     );
     Some(StaleLimits { live_mismatches, max_age })
-}
-
-/// Shape of a tool's name, or of a glob over names.
-fn tool_glob() -> Text<String> {
-    text("a tool's name or a glob", 256, |text| {
-        if !text.chars().all(|c| is_printable(c) && !c.is_whitespace()) {
-            return Err("use printable characters without spaces: server.tool, name, server.get_*".to_owned());
-        }
-        match Glob::new(text) {
-            Ok(_) => Ok(text.to_owned()),
-            Err(error) => Err(format!("{}; globs are like stripe.get_*, *.delete_{{user,team}}", error.kind())),
-        }
-    })
 }
 
 fn expression() -> Text<String> {

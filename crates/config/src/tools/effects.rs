@@ -10,23 +10,21 @@ use umbra_domain::{Effect, EffectOverride};
 
 /// Declares `effects`.
 pub(super) fn declare(keys: &mut Keys<'_>) -> Vec<EffectOverride> {
-    let effects = keys.optional(
+    keys.or_default(
         "effects",
         "Effects of tools without a contract. A name goes before a glob, a glob with more letters before another.",
         List { len: 0..=MAX_RULES, single: false, item: Record(effect) },
-    );
-    effects.unwrap_or_default()
+    )
 }
 
 /// Declares `trusted_servers`.
 pub(super) fn declare_trusted_servers(keys: &mut Keys<'_>) -> Vec<String> {
-    let servers = keys.optional(
+    keys.or_default(
         "trusted_servers",
         "Servers whose annotations of their tools are believed where the MCP proxy asks them. Annotations of other \
          servers, and those in POST /v1/decide, can raise an effect and never lower it.",
         List { len: 0..=MAX_PATTERNS, single: true, item: printable("a server's name", 256) },
-    );
-    servers.unwrap_or_default()
+    )
 }
 
 /// Declares one override of an effect.

@@ -8,8 +8,11 @@ use super::super::{
     tree::{Node, NodeValue},
 };
 
-/// Shape of any JSON value but null.
-pub(super) struct Json;
+/// Shape of any JSON value; null may be excluded.
+pub(super) struct Json {
+    /// True if null is a value too.
+    pub null: bool,
+}
 
 impl Shape for Json {
     type Value = Value;
@@ -19,22 +22,9 @@ impl Shape for Json {
     }
 
     fn schema(&mut self) -> Value {
-        json!({"type": ["object", "array", "string", "number", "boolean"]})
-    }
-}
-
-/// Shape of any JSON value.
-pub(super) struct JsonOrNull;
-
-impl Shape for JsonOrNull {
-    type Value = Value;
-
-    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Value> {
-        to_json(node, faults)
-    }
-
-    fn schema(&mut self) -> Value {
-        json!({"type": ["object", "array", "string", "number", "boolean", "null"]})
+        let mut types = vec!["object", "array", "string", "number", "boolean"];
+        types.extend(self.null.then_some("null"));
+        json!({"type": types})
     }
 }
 

@@ -11,17 +11,18 @@ mod packs;
 mod replace;
 mod write;
 
-use std::{collections::BTreeMap, path::Path};
+use std::path::Path;
 
 pub use super::rules::ConditionRule;
 use super::{
     Loaded, Report,
-    fault::{Faults, SourcePosition, quoted},
-    file::read_tree,
+    fault::{Faults, quoted},
+    file::{checked, read_checked},
     keys::{Keys, Record, Shape, document},
-    rules::{POLICIES, policies, refuse_twins as refuse_namesakes},
+    rules::{POLICIES, policies, refuse_namesakes},
     shape::List,
-    tree::{Node, NodeValue, parse},
+    tree::{Node, parse},
+    twins::refuse_twins,
 };
 use openapi::Files;
 pub use packs::{pack_texts, packs};
@@ -59,18 +60,13 @@ impl ToolsFileValidators<'_> {
 
 /// Reads a tools file. OpenAPI files that it names are read from its folder.
 pub fn read(path: &Path, rules: ToolsFileValidators<'_>) -> Result<Loaded<ToolDeclarations>, Report> {
-    let mut faults = Faults::default();
-    let root = read_tree(path, &mut faults);
     let folder = path.parent().map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
-    check(root, folder, rules, faults)
+    read_checked(path, parse, |root, faults| check(root, folder, rules, faults))
 }
 
 /// Reads the tools from a text, which can name no other file. Faults call it `file_name`.
 pub fn load(file_name: &str, text: &str, rules: ToolsFileValidators<'_>) -> Result<Loaded<ToolDeclarations>, Report> {
-    let mut faults = Faults::default();
-    let source = faults.add_source(file_name, text);
-    let root = parse(source, text, &mut faults);
-    check(root, None, rules, faults)
+    checked(file_name, text, |root, faults| check(root, None, rules, faults))
 }
 
 /// Returns the JSON Schema (draft 2020-12) of the tools file, for editors.
@@ -79,18 +75,20 @@ pub fn tools_schema() -> serde_json::Value {
     document("Umbra tools", shape)
 }
 
+/// Checks a file. With a second contract of one tool it would be ambiguous, which of the two holds.
 fn check(
-    root: Option<Node>,
+    root: &Node,
     folder: Option<&Path>,
     rules: ToolsFileValidators<'_>,
-    mut faults: Faults,
-) -> Result<Loaded<ToolDeclarations>, Report> {
-    let found = root.and_then(|root| {
-        refuse_twins(&root, &mut faults);
-        refuse_namesakes(&root, &[POLICIES], &mut faults);
-        Record(|keys: &mut Keys<'_>| file(keys, folder, rules)).read(&root, &mut faults)
+    faults: &mut Faults,
+) -> Option<ToolDeclarations> {
+    let normal = |name: &str| joined(&normal_pattern(name));
+    refuse_twins(root, &[TOOLS], TOOL, faults, normal, |name, line| {
+        let help = format!("the other contract is at line {line}: keep one, and raise its version when it changes");
+        (format!("{} has two contracts", quoted(name)), help)
     });
-    faults.finish(found)
+    refuse_namesakes(root, &[POLICIES], faults);
+    Record(|keys: &mut Keys<'_>| file(keys, folder, rules)).read(root, faults)
 }
 
 /// Declares the file's keys.
@@ -98,35 +96,15 @@ fn check(
 fn file(keys: &mut Keys<'_>, folder: Option<&Path>, rules: ToolsFileValidators<'_>) -> Option<ToolDeclarations> {
     let files = Files::below(folder);
     let item = Record(|keys: &mut Keys<'_>| contract::declare(keys, &files, rules.contract));
-    let contracts = keys.optional(
+    let contracts = keys.or_default(
         TOOLS,
         "Contracts: effect, arguments and result of each tool, and the answers to calls that do not run.",
         List { len: 0..=MAX_CONTRACTS, single: false, item },
     );
     Some(ToolDeclarations {
-        contracts: contracts.unwrap_or_default(),
+        contracts,
         policies: policies(keys, rules.condition),
         effects: effects::declare(keys),
         trusted_servers: effects::declare_trusted_servers(keys),
     })
-}
-
-/// Notes a fault for a second contract of one tool: which of the two holds would be ambiguous.
-fn refuse_twins(root: &Node, faults: &mut Faults) {
-    let Some(NodeValue::List(tools)) = root.get(TOOLS).map(|node| &node.kind) else { return };
-    let mut first: BTreeMap<String, SourcePosition> = BTreeMap::new();
-    for (index, tool) in tools.iter().enumerate() {
-        let Some(Node { kind: NodeValue::Text(name), at }) = tool.get(TOOL) else { continue };
-        let normal = joined(&normal_pattern(name));
-        if let Some(earlier) = first.get(&normal) {
-            let message = format!("{} has two contracts", quoted(name));
-            let help = format!(
-                "the other contract is at line {}: keep one, and raise its version when it changes",
-                earlier.line
-            );
-            faults.within(format!(".{TOOLS}[{index}].{TOOL}"), |faults| faults.fault(*at, message, help));
-        } else {
-            first.insert(normal, *at);
-        }
-    }
 }

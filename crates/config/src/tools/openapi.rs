@@ -16,7 +16,7 @@ use super::{
         file::read_tree,
         keys::{Keys, Record, Shape},
         text::printable,
-        tree::Node,
+        tree::{Node, parse},
     },
     json::to_json,
 };
@@ -75,7 +75,7 @@ impl<'a> Files<'a> {
         let mut read = self.read.borrow_mut();
         let document = read
             .entry(path)
-            .or_insert_with_key(|path| read_tree(path, faults).and_then(|root| to_json(&root, faults)))
+            .or_insert_with_key(|path| read_tree(path, parse, faults).and_then(|root| to_json(&root, faults)))
             .as_ref();
         let Some(document) = document else {
             // The fault is noted in the file itself already; this one is at the reference.

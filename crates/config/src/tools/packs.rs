@@ -5,10 +5,11 @@ use super::{MAX_CONTRACTS, TOOLS, ToolsFileValidators, contract, openapi::Files}
 use crate::{
     Report,
     fault::Faults,
+    file::checked,
     keys::{Keys, Record, Shape as _},
     shape::List,
     text::printable,
-    tree::parse,
+    tree::Node,
 };
 use umbra_domain::{contract::ToolContract, declarations::Pack};
 
@@ -38,9 +39,7 @@ pub fn packs(rules: ToolsFileValidators<'_>) -> Result<Vec<Pack>, Report> {
 }
 
 fn pack(name: &str, text: &str, rules: ToolsFileValidators<'_>) -> Result<Pack, Report> {
-    let mut faults = Faults::default();
-    let source = faults.add_source(name, text);
-    let found = parse(source, text, &mut faults).and_then(|root| {
+    let read = |root: &Node, faults: &mut Faults| {
         Record(|keys: &mut Keys<'_>| {
             let files = Files::below(None);
             let item = Record(|keys: &mut Keys<'_>| contract::declare(keys, &files, rules.contract));
@@ -50,7 +49,7 @@ fn pack(name: &str, text: &str, rules: ToolsFileValidators<'_>) -> Result<Pack, 
                 keys.required(TOOLS, "Contracts.", List { len: 1..=MAX_CONTRACTS, single: false, item });
             Some(Pack { name: name.to_owned(), server_names: server_names?, contracts: contracts? })
         })
-        .read(&root, &mut faults)
-    });
-    faults.finish(found).map(|loaded| loaded.value)
+        .read(root, faults)
+    };
+    checked(name, text, read).map(|loaded| loaded.value)
 }

@@ -5,15 +5,15 @@ mod patterns;
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::ToSchema;
 
 pub use normal::{NormalName, Readings, joined, normal_pattern};
 pub use patterns::{BadPattern, ToolPatterns, is_wild};
 
 /// Name of a tool. Shown as `server.name`, or as the name alone if no server is known.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct ToolName {
     /// Server that offers the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,9 +88,7 @@ pub(super) fn named_or_in_parts<'de, D: Deserializer<'de>>(from: D) -> Result<Ve
 
 /// Hints of a server about its tool, by their names in the Model Context Protocol (`ToolAnnotations`, 2025-11-25). An
 /// absent hint was not given.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct ToolAnnotations {
     /// The tool changes nothing.
     #[serde(rename = "readOnlyHint", alias = "read_only", default, skip_serializing_if = "Option::is_none")]

@@ -5,7 +5,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tokio::time::Instant;
 
-use crate::breaker::{Breaker, ProviderBreakerState, ProviderCallOutcome};
+use crate::{
+    ProviderState,
+    breaker::{Breaker, ProviderCallOutcome},
+};
 
 fn sick() -> ProviderCallOutcome {
     ProviderCallOutcome::Failed { why: "down".to_owned(), not_before: None }
@@ -26,20 +29,20 @@ fn run(breaker: &Breaker, times: usize, outcome: &ProviderCallOutcome, now: Inst
 fn five_failures_in_a_row_open_and_one_probe_closes() {
     let (breaker, start) = (Breaker::default(), Instant::now());
     run(&breaker, 4, &sick(), start);
-    assert_eq!(breaker.snapshot(start).state, ProviderBreakerState::Closed);
+    assert_eq!(breaker.snapshot(start).state, ProviderState::Ok);
     run(&breaker, 1, &sick(), start);
     assert_eq!(breaker.admit(start + seconds(10)).expect_err("open"), seconds(20));
-    assert_eq!(breaker.snapshot(start + seconds(29)).state, ProviderBreakerState::Open);
+    assert_eq!(breaker.snapshot(start + seconds(29)).state, ProviderState::Open);
 
     let later = start + seconds(30);
-    assert_eq!(breaker.snapshot(later).state, ProviderBreakerState::HalfOpen);
+    assert_eq!(breaker.snapshot(later).state, ProviderState::HalfOpen);
     let probe = breaker.admit(later).expect("the probe");
     assert!(breaker.admit(later).is_err(), "one probe only");
     probe.settle(ProviderCallOutcome::Answered, later);
-    assert_eq!(breaker.snapshot(later).state, ProviderBreakerState::Closed);
+    assert_eq!(breaker.snapshot(later).state, ProviderState::Ok);
     assert_eq!(breaker.snapshot(later).last_error, None);
     run(&breaker, 4, &sick(), later);
-    assert_eq!(breaker.snapshot(later).state, ProviderBreakerState::Closed, "the count began anew");
+    assert_eq!(breaker.snapshot(later).state, ProviderState::Ok, "the count began anew");
 }
 
 #[test]
@@ -48,7 +51,7 @@ fn success_resets_the_count_of_failures() {
     run(&breaker, 4, &sick(), now);
     run(&breaker, 1, &ProviderCallOutcome::Answered, now);
     run(&breaker, 4, &sick(), now);
-    assert_eq!(breaker.snapshot(now).state, ProviderBreakerState::Closed);
+    assert_eq!(breaker.snapshot(now).state, ProviderState::Ok);
 }
 
 #[test]
@@ -65,7 +68,7 @@ fn open_time_doubles_up_to_five_minutes() {
 
 #[test]
 fn half_of_twenty_calls_failing_within_thirty_seconds_opens() {
-    for (spacing, expected) in [(1, ProviderBreakerState::Open), (2, ProviderBreakerState::Closed)] {
+    for (spacing, expected) in [(1, ProviderState::Open), (2, ProviderState::Ok)] {
         let (breaker, start) = (Breaker::default(), Instant::now());
         for call in 0..20 {
             let outcome = if call % 2 == 0 { ProviderCallOutcome::Answered } else { sick() };
@@ -77,7 +80,7 @@ fn half_of_twenty_calls_failing_within_thirty_seconds_opens() {
     for call in 0..60 {
         run(&breaker, 1, &if call % 5 < 3 { ProviderCallOutcome::Answered } else { sick() }, now);
     }
-    assert_eq!(breaker.snapshot(now).state, ProviderBreakerState::Closed, "two in five is less than half");
+    assert_eq!(breaker.snapshot(now).state, ProviderState::Ok, "two in five is less than half");
 }
 
 #[test]
@@ -94,13 +97,13 @@ fn open_time_follows_retry_after_up_to_five_minutes() {
 fn refused_key_opens_at_once_and_a_bad_request_never() {
     let (breaker, now) = (Breaker::default(), Instant::now());
     run(&breaker, 50, &ProviderCallOutcome::CallerFault { why: "bad".to_owned() }, now);
-    assert_eq!(breaker.snapshot(now).state, ProviderBreakerState::Closed);
+    assert_eq!(breaker.snapshot(now).state, ProviderState::Ok);
     assert_eq!(breaker.snapshot(now).last_error.as_deref(), Some("bad"));
     run(&breaker, 1, &ProviderCallOutcome::AccessRefused { why: "wrong key".to_owned() }, now);
     assert_eq!(breaker.snapshot(now).rest, Some(seconds(300)));
     let probe = now + seconds(300);
     run(&breaker, 1, &ProviderCallOutcome::CallerFault { why: "bad".to_owned() }, probe);
-    assert_eq!(breaker.snapshot(probe).state, ProviderBreakerState::Closed, "an answered probe shows that it is well");
+    assert_eq!(breaker.snapshot(probe).state, ProviderState::Ok, "an answered probe shows that it is well");
 }
 
 #[test]
@@ -109,7 +112,7 @@ fn cancelled_probe_allows_another() {
     run(&breaker, 5, &sick(), start);
     let later = start + seconds(31);
     drop(breaker.admit(later).expect("the probe"));
-    assert_eq!(breaker.snapshot(later).state, ProviderBreakerState::HalfOpen);
+    assert_eq!(breaker.snapshot(later).state, ProviderState::HalfOpen);
     assert!(breaker.admit(later).is_ok());
 }
 
@@ -119,7 +122,7 @@ fn late_answer_to_an_earlier_call_keeps_the_breaker_open() {
     let early = breaker.admit(now).expect("admitted");
     run(&breaker, 5, &sick(), now);
     early.settle(ProviderCallOutcome::Answered, now);
-    assert_eq!(breaker.snapshot(now).state, ProviderBreakerState::Open);
+    assert_eq!(breaker.snapshot(now).state, ProviderState::Open);
 }
 
 proptest! {
@@ -131,7 +134,7 @@ proptest! {
         for (wait, how) in steps {
             now += seconds(wait);
             if let Ok(permit) = breaker.admit(now) {
-                if breaker.snapshot(now).state == ProviderBreakerState::HalfOpen {
+                if breaker.snapshot(now).state == ProviderState::HalfOpen {
                     prop_assert!(breaker.admit(now).is_err());
                 }
                 match how {

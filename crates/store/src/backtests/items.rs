@@ -2,10 +2,13 @@
 
 use serde::Serialize;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use super::BacktestClaim;
-use crate::{StoreError, aggregates::BacktestStore};
+use crate::{
+    StoreError,
+    aggregates::BacktestStore,
+    sql::{self, column, record},
+};
 use umbra_domain::{
     Assessment, AssessmentChange, BacktestId, EventId, Finding, ItemOutcome, ReviewId, Reviewer, Severity, SkipReason,
     Trigger,
@@ -58,6 +61,11 @@ pub struct WaitingItem {
     pub payload: Option<Vec<u8>>,
     /// Assessment of the real review.
     pub before: Option<Assessment>,
+}
+
+record! {
+    WaitingItem, row: seq, event, payload, before;
+    trigger: column::<Option<_>>(row, "trigger")?.unwrap_or(Trigger::All),
 }
 
 /// Result of an event in a backtest.
@@ -134,7 +142,8 @@ impl BacktestStore<'_> {
             ItemOutcome::Waiting => None,
             _ => AssessmentChange::between(item.before.assessment, None).map(AssessmentChange::as_str),
         };
-        let planning: bool = sqlx::query_scalar(
+        sql::one(
+            &self.0.work,
             "/* backtests.items */
              WITH b AS (SELECT id FROM backtest WHERE id = $1 AND state = 'planning' FOR KEY SHARE), i AS (
                  INSERT INTO backtest_item (backtest, seq, event_id, agent, trigger, outcome, reason, before_review,
@@ -142,22 +151,22 @@ impl BacktestStore<'_> {
                  SELECT b.id, i.* FROM b, unnest($2::bigint[], $3::uuid[], $4::text[], $5::int2[], $6::text[],
                      $7::int2[], $8::uuid[], $9::text[], $10::text[], $11::int2[], $12::text[]) i)
              SELECT EXISTS (SELECT FROM b)",
+            (
+                id.0,
+                items.iter().map(|item| item.seq).collect::<Vec<_>>(),
+                items.iter().map(|item| item.event.0).collect::<Vec<_>>(),
+                items.iter().map(|item| item.agent.as_str()).collect::<Vec<_>>(),
+                items.iter().map(|item| item.trigger.map(Trigger::code)).collect::<Vec<_>>(),
+                items.iter().map(|item| item.outcome.as_str()).collect::<Vec<_>>(),
+                items.iter().map(|item| item.reason.map(SkipReason::code)).collect::<Vec<_>>(),
+                items.iter().map(|item| item.before.review.map(|id| id.0)).collect::<Vec<_>>(),
+                items.iter().map(|item| item.before.version.as_deref()).collect::<Vec<_>>(),
+                items.iter().map(|item| item.before.assessment.map(Assessment::as_str)).collect::<Vec<_>>(),
+                items.iter().map(|item| item.before.reason.map(SkipReason::code)).collect::<Vec<_>>(),
+                items.iter().map(change).collect::<Vec<_>>(),
+            ),
         )
-        .bind(id.0)
-        .bind(items.iter().map(|item| item.seq).collect::<Vec<_>>())
-        .bind(items.iter().map(|item| item.event.0).collect::<Vec<_>>())
-        .bind(items.iter().map(|item| item.agent.as_str()).collect::<Vec<_>>())
-        .bind(items.iter().map(|item| item.trigger.map(Trigger::code)).collect::<Vec<_>>())
-        .bind(items.iter().map(|item| item.outcome.as_str()).collect::<Vec<_>>())
-        .bind(items.iter().map(|item| item.reason.map(SkipReason::code)).collect::<Vec<_>>())
-        .bind(items.iter().map(|item| item.before.review.map(|id| id.0)).collect::<Vec<_>>())
-        .bind(items.iter().map(|item| item.before.version.as_deref()).collect::<Vec<_>>())
-        .bind(items.iter().map(|item| item.before.assessment.map(Assessment::as_str)).collect::<Vec<_>>())
-        .bind(items.iter().map(|item| item.before.reason.map(SkipReason::code)).collect::<Vec<_>>())
-        .bind(items.iter().map(change).collect::<Vec<_>>())
-        .fetch_one(&self.0.work)
-        .await?;
-        Ok(planning)
+        .await
     }
 
     /// Returns events that wait to be reviewed, in order of receipt.
@@ -170,28 +179,17 @@ impl BacktestStore<'_> {
         after: i64,
         limit: i64,
     ) -> Result<Vec<WaitingItem>, StoreError> {
-        type Row = (i64, Uuid, Option<i16>, Option<Vec<u8>>, Option<String>);
-        let rows: Vec<Row> = sqlx::query_as(
+        sql::all(
+            &self.0.work,
             "/* backtests.waiting */
              WITH page AS MATERIALIZED (
                  SELECT seq, event_id, trigger, before_assessment FROM backtest_item
                  WHERE backtest = $1 AND outcome = 'waiting' AND seq > $2 ORDER BY seq LIMIT $3)
-             SELECT i.seq, i.event_id, i.trigger, e.payload, i.before_assessment
+             SELECT i.seq, i.event_id AS event, i.trigger, e.payload, i.before_assessment AS before
              FROM page i LEFT JOIN event e ON e.id = i.event_id ORDER BY i.seq",
+            (claim.id.0, after, limit),
         )
-        .bind(claim.id.0)
-        .bind(after)
-        .bind(limit)
-        .fetch_all(&self.0.work)
-        .await?;
-        let waiting = rows.into_iter().map(|(seq, event, trigger, payload, before)| WaitingItem {
-            seq,
-            event: EventId(event),
-            trigger: trigger.and_then(Trigger::from_code).unwrap_or(Trigger::All),
-            payload,
-            before: before.as_deref().and_then(Assessment::parse),
-        });
-        Ok(waiting.collect())
+        .await
     }
 
     /// Stores the results of events, each once, and renews the claim; returns false if the claim is lost, and stores
@@ -203,7 +201,8 @@ impl BacktestStore<'_> {
         let json = |value: &dyn Fn() -> Result<String, serde_json::Error>| value().unwrap_or_else(|_| "[]".into());
         let kept = |one: &ItemResult| one.findings.iter().map(ItemFinding::from).collect::<Vec<_>>();
         let list = |words: Vec<String>| format!("{{{}}}", words.join(","));
-        let held: bool = sqlx::query_scalar(
+        sql::one(
+            &self.0.work,
             "/* backtests.store */
              WITH b AS (
                  UPDATE backtest SET heartbeat_at = clock() WHERE id = $1 AND worker = $2 AND state = 'running'
@@ -214,35 +213,32 @@ impl BacktestStore<'_> {
                      categories = n.categories::text[], findings = n.findings, notes = n.notes, change = n.change
                  FROM b, unnest($3::bigint[], $4::text[], $5::int2[], $6::text[], $7::int2[], $8::text[], $9::text[],
                                 $10::text[], $11::text[], $12::text[], $13::text[])
-                     n(seq, outcome, reason, assessment, score, reviewer, severities, categories, findings, notes, change)
+                     n(seq, outcome, reason, assessment, score, reviewer, severities, categories, findings,
+                       notes, change)
                  WHERE i.backtest = b.id AND i.seq = n.seq AND i.outcome = 'waiting')
              SELECT EXISTS (SELECT FROM b)",
+            (
+                claim.id.0,
+                claim.worker,
+                reviewed.iter().map(|one| one.seq).collect::<Vec<_>>(),
+                reviewed.iter().map(|one| one.outcome.as_str()).collect::<Vec<_>>(),
+                reviewed.iter().map(|one| one.reason.map(SkipReason::code)).collect::<Vec<_>>(),
+                reviewed.iter().map(|one| one.assessment.map(Assessment::as_str)).collect::<Vec<_>>(),
+                reviewed.iter().map(|one| one.score.map(i16::from)).collect::<Vec<_>>(),
+                reviewed.iter().map(|one| one.reviewer.map(Reviewer::as_str)).collect::<Vec<_>>(),
+                reviewed
+                    .iter()
+                    .map(|one| list(one.findings.iter().map(|f| f.severity.code().to_string()).collect()))
+                    .collect::<Vec<_>>(),
+                reviewed
+                    .iter()
+                    .map(|one| list(one.findings.iter().map(|f| f.category.as_str().to_owned()).collect()))
+                    .collect::<Vec<_>>(),
+                reviewed.iter().map(|one| json(&|| serde_json::to_string(&kept(one)))).collect::<Vec<_>>(),
+                reviewed.iter().map(|one| json(&|| serde_json::to_string(&one.notes))).collect::<Vec<_>>(),
+                reviewed.iter().map(|one| one.change.map(AssessmentChange::as_str)).collect::<Vec<_>>(),
+            ),
         )
-        .bind(claim.id.0)
-        .bind(claim.worker)
-        .bind(reviewed.iter().map(|one| one.seq).collect::<Vec<_>>())
-        .bind(reviewed.iter().map(|one| one.outcome.as_str()).collect::<Vec<_>>())
-        .bind(reviewed.iter().map(|one| one.reason.map(SkipReason::code)).collect::<Vec<_>>())
-        .bind(reviewed.iter().map(|one| one.assessment.map(Assessment::as_str)).collect::<Vec<_>>())
-        .bind(reviewed.iter().map(|one| one.score.map(i16::from)).collect::<Vec<_>>())
-        .bind(reviewed.iter().map(|one| one.reviewer.map(Reviewer::as_str)).collect::<Vec<_>>())
-        .bind(
-            reviewed
-                .iter()
-                .map(|one| list(one.findings.iter().map(|f| f.severity.code().to_string()).collect()))
-                .collect::<Vec<_>>(),
-        )
-        .bind(
-            reviewed
-                .iter()
-                .map(|one| list(one.findings.iter().map(|f| f.category.as_str().to_owned()).collect()))
-                .collect::<Vec<_>>(),
-        )
-        .bind(reviewed.iter().map(|one| json(&|| serde_json::to_string(&kept(one)))).collect::<Vec<_>>())
-        .bind(reviewed.iter().map(|one| json(&|| serde_json::to_string(&one.notes))).collect::<Vec<_>>())
-        .bind(reviewed.iter().map(|one| one.change.map(AssessmentChange::as_str)).collect::<Vec<_>>())
-        .fetch_one(&self.0.work)
-        .await?;
-        Ok(held)
+        .await
     }
 }

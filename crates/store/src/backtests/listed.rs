@@ -2,9 +2,8 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use sqlx::{FromRow, QueryBuilder};
+use sqlx::QueryBuilder;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use super::items::{Before, ItemFinding};
 use crate::{
@@ -12,10 +11,9 @@ use crate::{
     aggregates::BacktestStore,
     events::received_at,
     paging::{Page, Seek, equals},
+    sql::{column, json, record},
 };
-use umbra_domain::{
-    Assessment, AssessmentChange, BacktestId, EventId, ItemOutcome, ReviewId, Reviewer, SkipReason, Trigger,
-};
+use umbra_domain::{Assessment, AssessmentChange, BacktestId, EventId, ItemOutcome, Reviewer, SkipReason, Trigger};
 
 /// An event of a backtest.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -27,7 +25,6 @@ pub struct Item {
     /// Agent of the event.
     pub agent: String,
     /// Time of receipt.
-    #[schema(value_type = String, format = DateTime)]
     pub received_at: Timestamp,
     /// The trigger by which the version watches the event.
     pub trigger: Option<Trigger>,
@@ -51,51 +48,17 @@ pub struct Item {
     pub change: Option<AssessmentChange>,
 }
 
-#[derive(FromRow)]
-struct ItemRow {
-    seq: i64,
-    event_id: Uuid,
-    agent: String,
-    trigger: Option<i16>,
-    outcome: String,
-    reason: Option<i16>,
-    assessment: Option<String>,
-    score: Option<i16>,
-    reviewer: Option<String>,
-    findings: Option<String>,
-    notes: Option<String>,
-    before_review: Option<Uuid>,
-    before_version: Option<String>,
-    before_assessment: Option<String>,
-    before_reason: Option<i16>,
-    change: Option<String>,
-}
-
-impl From<ItemRow> for Item {
-    fn from(row: ItemRow) -> Self {
-        let event_id = EventId(row.event_id);
-        let assessment = |word: Option<String>| word.as_deref().and_then(Assessment::parse);
-        Self {
-            event_id,
-            agent: row.agent,
-            received_at: received_at(event_id),
-            trigger: row.trigger.and_then(Trigger::from_code),
-            outcome: ItemOutcome::parse(&row.outcome),
-            reason: row.reason.and_then(SkipReason::from_code),
-            assessment: assessment(row.assessment),
-            score: row.score,
-            reviewer: row.reviewer.as_deref().and_then(Reviewer::parse),
-            findings: row.findings.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default(),
-            notes: row.notes.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default(),
-            before: Before {
-                review: row.before_review.map(ReviewId),
-                version: row.before_version,
-                assessment: assessment(row.before_assessment),
-                reason: row.before_reason.and_then(SkipReason::from_code),
-            },
-            change: row.change.as_deref().and_then(AssessmentChange::parse),
-        }
-    }
+record! {
+    Item, row: event_id, agent, trigger, outcome, reason, assessment, score, reviewer, change;
+    received_at: received_at(column(row, "event_id")?),
+    findings: json(row, "findings")?,
+    notes: json(row, "notes")?,
+    before: Before {
+        review: column(row, "before_review")?,
+        version: column(row, "before_version")?,
+        assessment: column(row, "before_assessment")?,
+        reason: column(row, "before_reason")?,
+    },
 }
 
 /// Filter of a backtest's events. A field that is `None` admits all.
@@ -128,8 +91,6 @@ impl BacktestStore<'_> {
         equals(&mut query, "outcome", filter.outcome.map(ItemOutcome::as_str));
         equals(&mut query, "assessment", filter.assessment.map(Assessment::as_str));
         equals(&mut query, "agent", filter.agent.as_deref());
-        seek.push(&mut query, "seq");
-        let rows: Vec<ItemRow> = query.build_query_as().fetch_all(&self.0.read).await?;
-        Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
+        seek.fetch(&mut query, "seq", &self.0.read).await
     }
 }

@@ -19,7 +19,7 @@ pub use self::{
     report::{AgentCount, Backtest, Budget, Difference, Outcomes, Spend},
     stored::{FeedRange, StoredRow},
 };
-use super::{StoreError, aggregates::BacktestStore, calls::to_i64, transaction::begin, workers::interval};
+use super::{StoreError, aggregates::BacktestStore, calls::to_i64, sql, transaction::begin, workers::interval};
 use umbra_domain::{BacktestId, Forecast, NanoUsd, Shadow};
 
 /// Backtests that may be unfinished at a time.
@@ -68,29 +68,30 @@ impl BacktestStore<'_> {
     /// The database does not answer.
     pub async fn file(self, new: &NewBacktest<'_>) -> Result<bool, StoreError> {
         let config = serde_json::to_string(new.shadow).map_err(|error| broken(&error))?;
-        let done = sqlx::query(
+        sql::changed(
+            &self.0.work,
             "/* backtests.file */
              WITH f AS (UPDATE feed SET last = last + 1 WHERE name = 'backtest'
                         AND (SELECT count(*) FROM backtest WHERE state <> 'done') < $12 RETURNING last)
              INSERT INTO backtest (id, seq, state, by_server, shadow, version, config, since, until, agent, max_events,
                                    max_usd, max_tokens, created_at)
              SELECT $1, f.last, 'planning', $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, clock() FROM f",
+            (
+                new.id.0,
+                new.by_server,
+                &new.shadow.name,
+                new.shadow.version(),
+                config,
+                new.since.to_sqlx(),
+                new.until.to_sqlx(),
+                new.agent,
+                i32::try_from(new.max_events).unwrap_or(i32::MAX),
+                new.max_usd.map(|usd| usd.0),
+                new.max_tokens.map(to_i64),
+                MAX_OPEN,
+            ),
         )
-        .bind(new.id.0)
-        .bind(new.by_server)
-        .bind(&new.shadow.name)
-        .bind(new.shadow.version())
-        .bind(config)
-        .bind(new.since.to_sqlx())
-        .bind(new.until.to_sqlx())
-        .bind(new.agent)
-        .bind(i32::try_from(new.max_events).unwrap_or(i32::MAX))
-        .bind(new.max_usd.map(|usd| usd.0))
-        .bind(new.max_tokens.map(to_i64))
-        .bind(MAX_OPEN)
-        .execute(&self.0.work)
-        .await?;
-        Ok(done.rows_affected() > 0)
+        .await
     }
 
     /// Stores the forecast, which completes the plan; returns false if the backtest is no longer being planned.
@@ -99,15 +100,13 @@ impl BacktestStore<'_> {
     /// The database does not answer.
     pub async fn file_forecast(self, id: BacktestId, forecast: &Forecast) -> Result<bool, StoreError> {
         let text = serde_json::to_string(forecast).map_err(|error| broken(&error))?;
-        let done = sqlx::query(
+        sql::changed(
+            &self.0.work,
             "/* backtests.forecast */
              UPDATE backtest SET state = 'planned', forecast = $2 WHERE id = $1 AND state = 'planning'",
+            (id.0, text),
         )
-        .bind(id.0)
-        .bind(text)
-        .execute(&self.0.work)
-        .await?;
-        Ok(done.rows_affected() > 0)
+        .await
     }
 
     /// Starts a planned or stopped backtest, with a larger budget if one is given; returns true if it runs now or ran
@@ -121,19 +120,16 @@ impl BacktestStore<'_> {
         max_usd: Option<NanoUsd>,
         max_tokens: Option<u64>,
     ) -> Result<bool, StoreError> {
-        let done = sqlx::query(
+        sql::changed(
+            &self.0.work,
             "/* backtests.start */
              UPDATE backtest SET state = 'running', started_at = coalesce(started_at, clock()), failure = NULL,
                  max_usd = CASE WHEN max_usd IS NOT NULL OR max_tokens IS NULL THEN greatest(max_usd, $2) END,
                  max_tokens = CASE WHEN max_tokens IS NOT NULL OR max_usd IS NULL THEN greatest(max_tokens, $3) END
              WHERE id = $1 AND state IN ('planned', 'running', 'stopped')",
+            (id.0, max_usd.map(|usd| usd.0), max_tokens.map(to_i64)),
         )
-        .bind(id.0)
-        .bind(max_usd.map(|usd| usd.0))
-        .bind(max_tokens.map(to_i64))
-        .execute(&self.0.work)
-        .await?;
-        Ok(done.rows_affected() > 0)
+        .await
     }
 
     /// Starts the backtest on any free server, and hands it over to the servers for good.
@@ -147,7 +143,7 @@ impl BacktestStore<'_> {
         max_tokens: Option<u64>,
     ) -> Result<bool, StoreError> {
         let hand_over = "/* backtests.hand_over */ UPDATE backtest SET by_server = true WHERE id = $1";
-        sqlx::query(hand_over).bind(id.0).execute(&self.0.work).await?;
+        sql::execute(&self.0.work, hand_over, (id.0,)).await?;
         self.start(id, max_usd, max_tokens).await
     }
 
@@ -163,21 +159,21 @@ impl BacktestStore<'_> {
         dead_after: Duration,
     ) -> Result<Option<BacktestClaim>, StoreError> {
         let mut tx = begin(&self.0.work).await?;
-        let claimed: Option<(Uuid, String, bool, bool)> = sqlx::query_as(
+        let claimed: Option<(BacktestId, String, bool, bool)> = sql::optional(
+            &mut *tx,
             "/* backtests.claim */
              UPDATE backtest SET worker = $2, heartbeat_at = clock() WHERE id = (
-                 SELECT id FROM backtest WHERE state = 'running' AND CASE WHEN $1 IS NULL THEN by_server ELSE id = $1 END
+                 SELECT id FROM backtest WHERE state = 'running'
+                 AND CASE WHEN $1 IS NULL THEN by_server ELSE id = $1 END
                      AND (worker IS NULL OR heartbeat_at < clock() - $3)
                  ORDER BY seq LIMIT 1 FOR UPDATE SKIP LOCKED)
              RETURNING id, config, max_usd IS NOT NULL, max_tokens IS NOT NULL",
+            (id.map(|id| id.0), worker, interval(dead_after)),
         )
-        .bind(id.map(|id| id.0))
-        .bind(worker)
-        .bind(interval(dead_after))
-        .fetch_optional(&mut *tx)
         .await?;
         let Some((id, config, usd, tokens)) = claimed else { return Ok(None) };
-        sqlx::query(
+        sql::execute(
+            &mut *tx,
             "/* backtests.orphans */
              WITH c AS (
                  UPDATE backtest_call SET state = 'unknown', actual_usd = hold_usd, actual_tokens = hold_tokens
@@ -186,13 +182,12 @@ impl BacktestStore<'_> {
                  held_tokens = held_tokens - s.tokens, spent_tokens = spent_tokens + s.tokens
              FROM (SELECT coalesce(sum(hold_usd), 0)::bigint AS usd, coalesce(sum(hold_tokens), 0)::bigint AS tokens
                    FROM c) s WHERE id = $1",
+            (id.0,),
         )
-        .bind(id)
-        .execute(&mut *tx)
         .await?;
         tx.commit().await?;
         let shadow = serde_json::from_str(&config).map_err(|error| broken(&error))?;
-        Ok(Some(BacktestClaim { id: BacktestId(id), worker, shadow, limits: (usd, tokens) }))
+        Ok(Some(BacktestClaim { id, worker, shadow, limits: (usd, tokens) }))
     }
 
     /// Renews the claim; returns false if it is lost.
@@ -200,15 +195,13 @@ impl BacktestStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn renew(self, claim: &BacktestClaim) -> Result<bool, StoreError> {
-        let done = sqlx::query(
+        sql::changed(
+            &self.0.control,
             "/* backtests.renew */
              UPDATE backtest SET heartbeat_at = clock() WHERE id = $1 AND worker = $2 AND state = 'running'",
+            (claim.id.0, claim.worker),
         )
-        .bind(claim.id.0)
-        .bind(claim.worker)
-        .execute(&self.0.control)
-        .await?;
-        Ok(done.rows_affected() > 0)
+        .await
     }
 
     /// Ends a claim. The backtest is done if no event waits, stopped if there is a failure, and otherwise free for
@@ -217,20 +210,17 @@ impl BacktestStore<'_> {
     /// # Errors
     /// The database does not answer: the claim expires.
     pub async fn leave(self, claim: &BacktestClaim, failure: Option<&str>) -> Result<(), StoreError> {
-        sqlx::query(
+        sql::execute(
+            &self.0.work,
             "/* backtests.leave */
              UPDATE backtest b SET worker = NULL, failure = $3,
                  state = CASE WHEN NOT w.waits THEN 'done' WHEN $3::text IS NOT NULL THEN 'stopped' ELSE 'running' END,
                  finished_at = CASE WHEN NOT w.waits THEN clock() END
              FROM (SELECT EXISTS (SELECT FROM backtest_item WHERE backtest = $1 AND outcome = 'waiting') AS waits) w
              WHERE b.id = $1 AND b.worker = $2 AND b.state = 'running'",
+            (claim.id.0, claim.worker, failure),
         )
-        .bind(claim.id.0)
-        .bind(claim.worker)
-        .bind(failure)
-        .execute(&self.0.work)
-        .await?;
-        Ok(())
+        .await
     }
 
     /// Deletes a backtest; a process that runs it stops. Returns true if it existed.
@@ -238,8 +228,7 @@ impl BacktestStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn delete(self, id: BacktestId) -> Result<bool, StoreError> {
-        let done = sqlx::query("/* backtests.delete */ DELETE FROM backtest WHERE id = $1");
-        Ok(done.bind(id.0).execute(&self.0.control).await?.rows_affected() > 0)
+        sql::changed(&self.0.control, "/* backtests.delete */ DELETE FROM backtest WHERE id = $1", (id.0,)).await
     }
 
     /// Deletes plans that were not confirmed within a day; returns how many.
@@ -247,11 +236,13 @@ impl BacktestStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn forget_plans(self) -> Result<u64, StoreError> {
-        let done = sqlx::query(
+        sql::count(
+            &self.0.control,
             "/* backtests.forget */ DELETE FROM backtest
              WHERE state IN ('planning', 'planned') AND created_at < clock() - interval '1 day'",
-        );
-        Ok(done.execute(&self.0.control).await?.rows_affected())
+            (),
+        )
+        .await
     }
 }
 

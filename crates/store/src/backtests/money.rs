@@ -6,6 +6,7 @@ use crate::{
     StoreError,
     aggregates::BacktestStore,
     calls::{HoldOutcome, MAX_CALLS, to_i64},
+    sql,
     transaction::begin,
 };
 use umbra_domain::NanoUsd;
@@ -25,24 +26,22 @@ impl BacktestStore<'_> {
         type Row = (i64, i64, i64, i64, Option<i64>, Option<i64>);
         let (usd, tokens) = (worst.0.0, to_i64(worst.1));
         let mut tx = begin(&self.0.work).await?;
-        let row: Option<Row> = sqlx::query_as(
+        let row: Option<Row> = sql::optional(
+            &mut *tx,
             "/* backtests.lock */
              SELECT held_usd, spent_usd, held_tokens, spent_tokens, max_usd, max_tokens FROM backtest
              WHERE id = $1 AND worker = $2 AND state = 'running' FOR UPDATE",
+            (claim.id.0, claim.worker),
         )
-        .bind(claim.id.0)
-        .bind(claim.worker)
-        .fetch_optional(&mut *tx)
         .await?;
         let Some((held_usd, spent_usd, held_tokens, spent_tokens, max_usd, max_tokens)) = row else {
             return Ok(HoldOutcome::Fenced);
         };
-        let made: i64 = sqlx::query_scalar(
+        let made: i64 = sql::one(
+            &mut *tx,
             "/* backtests.made */ SELECT count(*) FROM backtest_call WHERE backtest = $1 AND seq = $2",
+            (claim.id.0, seq),
         )
-        .bind(claim.id.0)
-        .bind(seq)
-        .fetch_one(&mut *tx)
         .await?;
         if made >= MAX_CALLS {
             return Ok(HoldOutcome::NoCallsLeft);
@@ -60,19 +59,14 @@ impl BacktestStore<'_> {
             return Ok(HoldOutcome::Wait);
         }
         let n = i16::try_from(made + 1).unwrap_or(i16::MAX);
-        sqlx::query(
+        sql::execute(
+            &mut *tx,
             "/* backtests.hold */
              WITH b AS (UPDATE backtest SET held_usd = held_usd + $4, held_tokens = held_tokens + $5 WHERE id = $1)
              INSERT INTO backtest_call (backtest, seq, n, model, hold_usd, hold_tokens)
              VALUES ($1, $2, $3, $6, $4, $5)",
+            (claim.id.0, seq, n, usd, tokens, model),
         )
-        .bind(claim.id.0)
-        .bind(seq)
-        .bind(n)
-        .bind(usd)
-        .bind(tokens)
-        .bind(model)
-        .execute(&mut *tx)
         .await?;
         tx.commit().await?;
         Ok(HoldOutcome::Granted(n))
@@ -89,7 +83,8 @@ impl BacktestStore<'_> {
         n: i16,
         actual: Option<(NanoUsd, u64)>,
     ) -> Result<(), StoreError> {
-        sqlx::query(
+        sql::execute(
+            &self.0.work,
             "/* backtests.settle */
              WITH c AS (
                  UPDATE backtest_call SET state = CASE WHEN $4::bigint IS NULL THEN 'unknown' ELSE 'settled' END,
@@ -100,14 +95,8 @@ impl BacktestStore<'_> {
              UPDATE backtest SET held_usd = held_usd - c.hold_usd, spent_usd = spent_usd + c.actual_usd,
                  held_tokens = held_tokens - c.hold_tokens, spent_tokens = spent_tokens + c.actual_tokens
              FROM c WHERE id = $1",
+            (claim.id.0, seq, n, actual.map(|(usd, _)| usd.0), actual.map(|(_, tokens)| to_i64(tokens))),
         )
-        .bind(claim.id.0)
-        .bind(seq)
-        .bind(n)
-        .bind(actual.map(|(usd, _)| usd.0))
-        .bind(actual.map(|(_, tokens)| to_i64(tokens)))
-        .execute(&self.0.work)
-        .await?;
-        Ok(())
+        .await
     }
 }

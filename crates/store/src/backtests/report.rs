@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use sqlx::{FromRow, QueryBuilder};
+use sqlx::QueryBuilder;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use crate::{
     StoreError,
     aggregates::BacktestStore,
     paging::{Page, Seek, equals},
+    sql::{self, column, json, record},
 };
 use umbra_domain::{
     AssessmentChange, BacktestId, BacktestState, EventId, FindingCategory, Forecast, ItemOutcome, NanoUsd, Severity,
@@ -37,10 +37,8 @@ pub struct Backtest {
     /// The hash of the configuration that is tried.
     pub version: String,
     /// Start of the time of receipt, inclusive.
-    #[schema(value_type = String, format = DateTime)]
     pub since: Timestamp,
     /// End of the time of receipt, exclusive.
-    #[schema(value_type = String, format = DateTime)]
     pub until: Timestamp,
     /// Only events of this agent; null for all agents.
     pub agent: Option<String>,
@@ -62,13 +60,10 @@ pub struct Backtest {
     /// Why the backtest stopped.
     pub failure: Option<String>,
     /// When the backtest was requested.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When the reviews began.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub started_at: Option<Timestamp>,
     /// When the backtest was done.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub finished_at: Option<Timestamp>,
 }
 
@@ -93,6 +88,24 @@ pub struct Spend {
     pub held_usd: f64,
     /// Tokens spent.
     pub tokens: i64,
+}
+
+record! {
+    Backtest, row: id, state, shadow, version, since, until, agent, max_events, failure, created_at, started_at,
+    finished_at;
+    budget: Budget {
+        max_usd: column::<Option<NanoUsd>>(row, "max_usd")?.map(NanoUsd::usd),
+        max_tokens: column(row, "max_tokens")?,
+    },
+    forecast: json(row, "forecast")?,
+    spend: Spend {
+        calls: column(row, "calls")?,
+        usd: column::<NanoUsd>(row, "spent_usd")?.usd(),
+        held_usd: column::<NanoUsd>(row, "held_usd")?.usd(),
+        tokens: column(row, "spent_tokens")?,
+    },
+    result: None,
+    diff: None,
 }
 
 /// Results of the events under the version that is tried.
@@ -123,7 +136,7 @@ pub struct Outcomes {
 }
 
 /// Results of an agent's events.
-#[derive(Debug, Clone, Serialize, FromRow, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = BacktestAgent)]
 pub struct AgentCount {
     /// The agent.
@@ -136,6 +149,8 @@ pub struct AgentCount {
     pub flagged_before: i64,
 }
 
+record!(AgentCount: agent, reviewed, flagged, flagged_before);
+
 /// Events with one change.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct Difference {
@@ -144,60 +159,6 @@ pub struct Difference {
     /// First events of the change; `GET /v1/backtests/{id}/items?change=` lists all.
     #[schema(value_type = Vec<String>)]
     pub event_ids: Vec<EventId>,
-}
-
-#[derive(FromRow)]
-struct BacktestRow {
-    seq: i64,
-    id: Uuid,
-    state: String,
-    shadow: String,
-    version: String,
-    since: jiff_sqlx::Timestamp,
-    until: jiff_sqlx::Timestamp,
-    agent: Option<String>,
-    max_events: i32,
-    max_usd: Option<i64>,
-    max_tokens: Option<i64>,
-    forecast: Option<String>,
-    held_usd: i64,
-    spent_usd: i64,
-    spent_tokens: i64,
-    calls: i64,
-    failure: Option<String>,
-    created_at: jiff_sqlx::Timestamp,
-    started_at: Option<jiff_sqlx::Timestamp>,
-    finished_at: Option<jiff_sqlx::Timestamp>,
-}
-
-impl From<BacktestRow> for Backtest {
-    fn from(row: BacktestRow) -> Self {
-        let time = |at: Option<jiff_sqlx::Timestamp>| at.map(jiff_sqlx::Timestamp::to_jiff);
-        Self {
-            id: BacktestId(row.id),
-            state: BacktestState::parse(&row.state),
-            shadow: row.shadow,
-            version: row.version,
-            since: row.since.to_jiff(),
-            until: row.until.to_jiff(),
-            agent: row.agent,
-            max_events: row.max_events,
-            budget: Budget { max_usd: row.max_usd.map(|usd| NanoUsd(usd).usd()), max_tokens: row.max_tokens },
-            forecast: row.forecast.and_then(|text| serde_json::from_str(&text).ok()),
-            spend: Spend {
-                calls: row.calls,
-                usd: NanoUsd(row.spent_usd).usd(),
-                held_usd: NanoUsd(row.held_usd).usd(),
-                tokens: row.spent_tokens,
-            },
-            result: None,
-            diff: None,
-            failure: row.failure,
-            created_at: row.created_at.to_jiff(),
-            started_at: time(row.started_at),
-            finished_at: time(row.finished_at),
-        }
-    }
 }
 
 const COLUMNS: &str = "SELECT b.seq, b.id, b.state, b.shadow, b.version, b.since, b.until, b.agent, b.max_events,
@@ -223,9 +184,9 @@ impl BacktestStore<'_> {
     pub async fn get(self, id: BacktestId) -> Result<Option<Backtest>, StoreError> {
         let mut query = QueryBuilder::new(COLUMNS);
         query.push(" AND b.id = ").push_bind(id.0);
-        let row: Option<BacktestRow> = query.build_query_as().fetch_optional(&self.0.read).await?;
-        let Some(row) = row else { return Ok(None) };
-        let mut backtest = Backtest::from(row);
+        let Some(mut backtest): Option<Backtest> = sql::built(&self.0.read, &mut query).await?.pop() else {
+            return Ok(None);
+        };
         let (result, diff) = self.outcomes(id).await?;
         (backtest.result, backtest.diff) = (Some(result), Some(diff));
         Ok(Some(backtest))
@@ -238,77 +199,70 @@ impl BacktestStore<'_> {
     pub async fn list(self, shadow: Option<&str>, seek: Seek) -> Result<Page<Backtest>, StoreError> {
         let mut query = QueryBuilder::new(COLUMNS);
         equals(&mut query, "b.shadow", shadow);
-        seek.push(&mut query, "b.seq");
-        let rows: Vec<BacktestRow> = query.build_query_as().fetch_all(&self.0.read).await?;
-        Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
+        seek.fetch(&mut query, "b.seq", &self.0.read).await
     }
 
     async fn outcomes(self, id: BacktestId) -> Result<(Outcomes, BTreeMap<&'static str, Difference>), StoreError> {
         let mut result = Outcomes::default();
-        let counts: Vec<(String, Option<i16>, Option<String>, i64)> = sqlx::query_as(
+        let counts: Vec<(Option<ItemOutcome>, Option<SkipReason>, Option<String>, i64)> = sql::all(
+            &self.0.read,
             "/* backtests.outcomes */ SELECT outcome, reason, assessment, count(*) FROM backtest_item
              WHERE backtest = $1 GROUP BY 1, 2, 3",
+            (id.0,),
         )
-        .bind(id.0)
-        .fetch_all(&self.0.read)
         .await?;
         for (outcome, reason, assessment, n) in counts {
-            let Some(outcome) = ItemOutcome::parse(&outcome) else { continue };
+            let Some(outcome) = outcome else { continue };
             *result.outcomes.entry(outcome.as_str()).or_default() += n;
             let reasons = if outcome == ItemOutcome::Failed { &mut result.failures } else { &mut result.skips };
-            if let Some(reason) = reason.and_then(SkipReason::from_code) {
+            if let Some(reason) = reason {
                 *reasons.entry(reason.as_str()).or_default() += n;
             }
             if let Some(assessment) = assessment {
                 *result.assessments.entry(assessment).or_default() += n;
             }
         }
-        let findings: Vec<(i16, String, i64)> = sqlx::query_as(
+        let findings: Vec<(Severity, String, i64)> = sql::all(
+            &self.0.read,
             "/* backtests.findings */ SELECT f.severity, f.category, count(*) FROM backtest_item i,
              unnest(i.severities, i.categories) f(severity, category) WHERE i.backtest = $1 GROUP BY 1, 2",
+            (id.0,),
         )
-        .bind(id.0)
-        .fetch_all(&self.0.read)
         .await?;
         for (severity, category, n) in findings {
-            let severity = Severity::from_code(severity).unwrap_or(Severity::Critical);
             *result.severities.entry(severity.as_str()).or_default() += n;
             if let Some(category) = FindingCategory::parse(&category) {
                 *result.categories.entry(category.as_str()).or_default() += n;
             }
         }
-        result.agents = sqlx::query_as(
+        result.agents = sql::all(
+            &self.0.read,
             "/* backtests.agents */ SELECT agent, count(*) FILTER (WHERE outcome = 'reviewed') AS reviewed,
                  count(*) FILTER (WHERE assessment = 'FLAG') AS flagged,
                  count(*) FILTER (WHERE before_assessment = 'FLAG') AS flagged_before
              FROM backtest_item WHERE backtest = $1 GROUP BY agent ORDER BY 3 DESC, 4 DESC, 2 DESC, 1 LIMIT $2",
+            (id.0, AGENTS),
         )
-        .bind(id.0)
-        .bind(AGENTS)
-        .fetch_all(&self.0.read)
         .await?;
-        let versions: Vec<(String, i64)> = sqlx::query_as(
+        result.versions_before = sql::all(
+            &self.0.read,
             "/* backtests.versions */ SELECT before_version, count(*) FROM backtest_item
              WHERE backtest = $1 AND before_version IS NOT NULL GROUP BY 1",
+            (id.0,),
         )
-        .bind(id.0)
-        .fetch_all(&self.0.read)
         .await?;
-        result.versions_before = versions.into_iter().collect();
-        let changes: Vec<(String, i64, Vec<Uuid>)> = sqlx::query_as(
+        let changes: Vec<(Option<AssessmentChange>, i64, Vec<EventId>)> = sql::all(
+            &self.0.read,
             "/* backtests.changes */ SELECT change, count(*), ARRAY(SELECT event_id FROM backtest_item n
                  WHERE n.backtest = $1 AND n.change = i.change ORDER BY n.seq LIMIT $2)
              FROM backtest_item i WHERE backtest = $1 AND change IS NOT NULL GROUP BY change",
+            (id.0, NAMED),
         )
-        .bind(id.0)
-        .bind(NAMED)
-        .fetch_all(&self.0.read)
         .await?;
         let mut diff: BTreeMap<_, _> =
             AssessmentChange::ALL.iter().map(|change| (change.as_str(), Difference::default())).collect();
-        for (change, count, events) in changes {
-            if let Some(change) = AssessmentChange::parse(&change) {
-                let event_ids = events.into_iter().map(EventId).collect();
+        for (change, count, event_ids) in changes {
+            if let Some(change) = change {
                 diff.insert(change.as_str(), Difference { count, event_ids });
             }
         }

@@ -1,12 +1,16 @@
 //! Stored events with their real outcome under a shadow, in order of receipt, from which a backtest is planned.
 
 use jiff::Timestamp;
-use sqlx::{FromRow, QueryBuilder};
-use uuid::Uuid;
+use sqlx::QueryBuilder;
 
 use super::Before;
-use crate::{StoreError, aggregates::BacktestStore, paging::equals};
-use umbra_domain::{EventId, NanoUsd, ReviewId, Shadow, SkipReason, clock::first_id_at};
+use crate::{
+    StoreError,
+    aggregates::BacktestStore,
+    paging::equals,
+    sql::{self, column, record},
+};
+use umbra_domain::{EventId, NanoUsd, Shadow, SkipReason, clock::first_id_at};
 
 /// A stored event.
 #[derive(Debug, Clone)]
@@ -23,16 +27,14 @@ pub struct StoredRow {
     pub before: Before,
 }
 
-#[derive(FromRow)]
-struct CandidateRow {
-    seq: i64,
-    id: Uuid,
-    payload: Vec<u8>,
-    own: bool,
-    reason: Option<i16>,
-    review: Option<Uuid>,
-    version: Option<String>,
-    assessment: Option<String>,
+record! {
+    StoredRow, row: seq, id, payload, is_own_traffic;
+    before: Before {
+        review: column(row, "review")?,
+        version: column(row, "version")?,
+        assessment: column(row, "assessment")?,
+        reason: column(row, "reason")?,
+    },
 }
 
 /// Range of events in feed `intake`: from `after`, exclusive, to `last`, inclusive.
@@ -66,9 +68,8 @@ impl BacktestStore<'_> {
         query.push_bind(first_id_at(span.0)).push(" AND id < ").push_bind(first_id_at(span.1));
         equals(&mut query, "agent", agent);
         query.push(" ORDER BY seq DESC LIMIT ").push_bind(i64::from(max_events) + 1).push(") e");
-        let (first, last, count): (Option<i64>, Option<i64>, i64) =
-            query.build_query_as().fetch_one(&self.0.read).await?;
-        let (Some(first), Some(last)) = (first, last) else {
+        let found: Vec<(Option<i64>, Option<i64>, i64)> = sql::built(&self.0.read, &mut query).await?;
+        let Some(&(Some(first), Some(last), count)) = found.first() else {
             return Ok(FeedRange { after: 0, last: 0, events: 0, is_cut: false });
         };
         let is_cut = count > i64::from(max_events);
@@ -97,7 +98,7 @@ impl BacktestStore<'_> {
         query.push(" AND seq > ").push_bind(after).push(" AND seq <= ").push_bind(last);
         query.push(" ORDER BY seq LIMIT ").push_bind(i64::from(limit));
         query.push(
-            ") SELECT p.seq, e.id, e.payload, o.own, o.reason, r.id AS review, r.version, r.assessment
+            ") SELECT p.seq, e.id, e.payload, o.own AS is_own_traffic, o.reason, r.id AS review, r.version, r.assessment
              FROM page p JOIN event e ON e.id = p.id
              CROSS JOIN LATERAL (
                  SELECT coalesce(bool_or(u.outcome = ",
@@ -114,8 +115,7 @@ impl BacktestStore<'_> {
                  WHERE x.event_id = e.id AND r.shadow = ",
         );
         query.push_bind(shadow).push(" ORDER BY r.seq DESC LIMIT 1) r ON true ORDER BY p.seq");
-        let rows: Vec<CandidateRow> = query.build_query_as().fetch_all(&self.0.read).await?;
-        Ok(rows.into_iter().map(Into::into).collect())
+        sql::built(&self.0.read, &mut query).await
     }
 
     /// Returns the average cost of this shadow's reviews by a model, in money and tokens, over the newest thousand
@@ -124,30 +124,17 @@ impl BacktestStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn past_cost(self, shadow: &Shadow) -> Result<Option<(NanoUsd, u64)>, StoreError> {
-        let row: (i64, Option<i64>, Option<i64>) = sqlx::query_as(
+        let row: (i64, Option<i64>, Option<i64>) = sql::one(
+            &self.0.read,
             "/* backtests.past_cost */
              SELECT count(DISTINCT review_id), sum(actual_usd)::bigint, sum(actual_tokens)::bigint
              FROM (SELECT review_id, actual_usd, actual_tokens FROM provider_call
                    WHERE shadow = $1 AND model = $2 AND state = 'settled' ORDER BY day DESC LIMIT 1000) c",
+            (&shadow.name, &shadow.model),
         )
-        .bind(&shadow.name)
-        .bind(&shadow.model)
-        .fetch_one(&self.0.read)
         .await?;
         let (reviews, Some(usd), Some(tokens)) = row else { return Ok(None) };
         let mean = |sum: i64| sum.checked_div(reviews).unwrap_or(0);
         Ok((reviews > 0).then(|| (NanoUsd(mean(usd)), u64::try_from(mean(tokens)).unwrap_or(0))))
-    }
-}
-
-impl From<CandidateRow> for StoredRow {
-    fn from(row: CandidateRow) -> Self {
-        let before = Before {
-            review: row.review.map(ReviewId),
-            version: row.version,
-            assessment: row.assessment.as_deref().and_then(umbra_domain::Assessment::parse),
-            reason: row.reason.and_then(SkipReason::from_code),
-        };
-        Self { seq: row.seq, id: EventId(row.id), payload: row.payload, is_own_traffic: row.own, before }
     }
 }

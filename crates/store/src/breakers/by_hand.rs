@@ -3,12 +3,14 @@
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
 use serde::Serialize;
+use sqlx::AssertSqlSafe;
 use utoipa::ToSchema;
 
-use super::{AGENT_COLUMNS, AgentRow, BreakerAgent, BreakerRow, COLUMNS, StoredBreakerRow, announced, put};
+use super::{AGENT_COLUMNS, BreakerAgent, BreakerRow, COLUMNS, announced, put};
 use crate::{
     StoreError,
     aggregates::BreakerStore,
+    sql,
     transaction::{Tx, begin},
     webhooks::{OutgoingMessage, enqueue},
 };
@@ -41,18 +43,14 @@ impl BreakerStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn acknowledge(self, agent: &str, opened: Timestamp, signed: &Signature) -> Result<bool, StoreError> {
-        let done = sqlx::query(
+        sql::changed(
+            &self.0.work,
             "/* breakers.acknowledge */
              UPDATE breaker_agent SET acknowledged_at = clock(), acknowledged_by = $2, note = $3
              WHERE agent = $1 AND (acknowledged_at IS NULL OR acknowledged_at < $4)",
+            (agent, &signed.by, &signed.note, opened.to_sqlx()),
         )
-        .bind(agent)
-        .bind(&signed.by)
-        .bind(&signed.note)
-        .bind(opened.to_sqlx())
-        .execute(&self.0.work)
-        .await?;
-        Ok(done.rows_affected() > 0)
+        .await
     }
 
     /// Begins to reset an agent's breakers: locks and reads them, with the time and the number of the newest event.
@@ -61,20 +59,16 @@ impl BreakerStore<'_> {
     /// The database does not answer.
     pub async fn begin_reset(self, agent: &str) -> Result<Reset, StoreError> {
         let mut tx = begin(&self.0.work).await?;
-        sqlx::query("/* breakers.reset */ SELECT FROM breaker_agent WHERE agent = $1 FOR UPDATE")
-            .bind(agent)
-            .execute(&mut *tx)
+        sql::execute(&mut *tx, "/* breakers.reset */ SELECT FROM breaker_agent WHERE agent = $1 FOR UPDATE", (agent,))
             .await?;
         let query = format!(
             "/* breakers.reset_rows */ SELECT {COLUMNS} FROM breaker WHERE agent = $1 ORDER BY shadow FOR UPDATE"
         );
-        let rows: Vec<StoredBreakerRow> =
-            sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(agent).fetch_all(&mut *tx).await?;
-        let (now, last): (jiff_sqlx::Timestamp, i64) =
-            sqlx::query_as("/* breakers.reset_at */ SELECT clock(), last FROM feed WHERE name = 'intake'")
-                .fetch_one(&mut *tx)
+        let rows = sql::all(&mut *tx, AssertSqlSafe(query), (agent,)).await?;
+        let (now, last) =
+            sql::one(&mut *tx, "/* breakers.reset_at */ SELECT clock(), last FROM feed WHERE name = 'intake'", ())
                 .await?;
-        Ok(Reset { tx, rows: rows.into_iter().map(Into::into).collect(), now: now.to_jiff(), last })
+        Ok(Reset { tx, rows, now, last })
     }
 }
 
@@ -99,9 +93,7 @@ impl Reset {
             "/* breakers.sign */ UPDATE breaker_agent SET reset_at = clock(), reset_by = $2, reset_note = $3
              WHERE agent = $1 RETURNING {AGENT_COLUMNS}"
         );
-        let query = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(agent).bind(signed.by).bind(signed.note);
-        let rows: Vec<AgentRow> = query.fetch_all(&mut *self.tx).await?;
-        Ok(rows.into_iter().map(Into::into).collect())
+        sql::all(&mut *self.tx, AssertSqlSafe(query), (agent, signed.by, signed.note)).await
     }
 
     /// Stores the changed rows and the message about them.

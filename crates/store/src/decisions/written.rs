@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::SessionRow;
-use crate::{StoreError, signed::RowSigner, transaction::Tx};
+use crate::{StoreError, signed::RowSigner, sql, transaction::Tx};
 use umbra_domain::{
     ApprovalId, ApprovalRow, HexBytes, RunRow, StoredDecision,
     audit::{AuditContent, AuditKind},
@@ -214,17 +214,22 @@ pub(super) type Counts = (i64, i64, i64, i64);
 
 pub(super) async fn write(tx: &mut Tx, stamper: &RowSigner, rows: &DecisionRows) -> Result<Counts, StoreError> {
     let DecisionRows { audit, calls, outcomes, runs, sessions, approvals, used } = rows;
-    let query = sqlx::query_as(WRITE)
-        .bind(records("audit", audit)?)
-        .bind(i64::try_from(audit.len()).unwrap_or(i64::MAX))
-        .bind(records("call", calls)?)
-        .bind(records("call", outcomes)?)
-        .bind(records("boundary_run", runs)?)
-        .bind(records("boundary_session", sessions)?)
-        .bind(records("approval", approvals)?)
-        .bind(records("approval", used)?)
-        .bind(stamper.stamp(audit));
-    Ok(query.fetch_one(&mut **tx).await?)
+    sql::one(
+        &mut **tx,
+        WRITE,
+        (
+            records("audit", audit)?,
+            i64::try_from(audit.len()).unwrap_or(i64::MAX),
+            records("call", calls)?,
+            records("call", outcomes)?,
+            records("boundary_run", runs)?,
+            records("boundary_session", sessions)?,
+            records("approval", approvals)?,
+            records("approval", used)?,
+            stamper.stamp(audit),
+        ),
+    )
+    .await
 }
 
 fn records<T: Serialize>(table: &'static str, rows: &[T]) -> Result<String, StoreError> {
