@@ -3,28 +3,22 @@
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc};
 
 use anyhow::{Context, bail};
-use jiff::SignedDuration;
 use rand::Rng;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::Instant;
 
 use crate::{
-    breaker,
     findings::{Artifacts, Places},
     flows::{
         Flows, FlowsParts,
         active_configuration::ActiveConfiguration,
-        decisions::{Boundary, BoundarySettings, DecisionWriter},
-        events::{EventSpool, Filer, SpoolSettings, Writer, WriterSettings},
-        followers::FollowerSettings,
-        hooks::Flagging,
-        looks::LookSettings,
-        reviews::ReviewSettings,
+        decisions::{Boundary, DecisionWriter},
+        events::{EventSpool, Filer, Writer},
         sessions::Interventions,
     },
     lifecycle,
-    queue::{Dispatcher, PulseSettings, Slots, WorkerHeartbeat},
-    reflexion, telemetry,
+    queue::{Dispatcher, Slots, WorkerHeartbeat},
+    telemetry,
     webhooks::Endpoints,
 };
 use umbra_boundary::{
@@ -57,7 +51,7 @@ mod serve;
 
 pub use mcp::{McpCaller, Proxy, accept_tools, proxy};
 pub use rules::read_rules;
-pub use serve::{Ready, api_of, guard, serve};
+pub use serve::{api_of, guard, serve};
 
 /// Paths in the working directory where an unnamed shadows file is looked for, in this order.
 const USUAL_SHADOWS: [&str; 2] = ["config/shadow-agents.yaml", "shadow-agents.yaml"];
@@ -218,12 +212,6 @@ impl Setup {
         Ok(Loaded { value: BoundaryRules { configured, tools, file, gate, required }, warnings })
     }
 
-    /// Returns the folder of the audit's files.
-    pub fn audit_dir(&self) -> PathBuf {
-        let settings = &self.settings;
-        settings.boundary.audit.dir.clone().unwrap_or_else(|| settings.storage.data_dir.join("audit"))
-    }
-
     /// Returns the folder of all spools of events, one for each installation.
     pub fn spools_dir(&self) -> PathBuf {
         self.settings.storage.data_dir.join("spool")
@@ -235,22 +223,15 @@ impl Setup {
         self.spools_dir().join(hex::encode(&installation.hash("spool", &[])[..8]))
     }
 
-    fn spool(&self, installation: &Installation, clock: Clock) -> EventSpool {
-        let spool = &self.settings.ingest.spool;
-        let settings =
-            SpoolSettings { enabled: spool.enabled, max_bytes: spool.max_bytes as u64, max_age: spool.max_age };
-        EventSpool::new(&self.spool_dir(installation), settings, clock)
-    }
-
     /// Builds the gateway to the models.
     ///
     /// # Errors
     /// Every key that no header can carry, as a report.
     pub fn gateway(&self, previous: Option<&Gateway>) -> anyhow::Result<Gateway> {
-        self.env.check_provider_keys(self.models().values())?;
-        let keys = self.settings.provider_keys(builtin_models(), &self.env);
-        let policy = self.outbound_policy();
-        Ok(Gateway::new(self.models().into_values().collect(), &keys, policy, previous)?)
+        let models = self.models();
+        self.env.check_provider_keys(models.values())?;
+        let keys = self.env.provider_keys(models.values());
+        Ok(Gateway::new(models.into_values().collect(), &keys, self.outbound_policy(), previous)?)
     }
 
     /// Returns the admin key to put in force at the start, if there is one.
@@ -453,23 +434,17 @@ impl App {
         let Loaded { value: guarding, warnings: of_sidecar } = setup.guarding(&boundary.tools, &shadows, &|_| None)?;
         let gateway = Arc::new(setup.gateway(None)?);
         let rules = ActiveConfiguration::arm(store, shadows, gateway).await?;
-        let settings = &setup.settings;
+        let settings = Arc::new(setup.settings.clone());
         let slowest = setup.models().values().map(|model| model.timeout).max().unwrap_or_default();
-        let pulse = PulseSettings {
-            heartbeat: settings.queue.heartbeat,
-            dead_after: settings.queue.dead_after,
-            fence_after: settings.queue.fence_after,
-            // A slow model is no standstill.
-            stuck_after: std::time::Duration::from_mins(1).max(slowest + std::time::Duration::from_secs(15)),
-        };
-        let pulse = WorkerHeartbeat::new(store.clone(), clock.clone(), pulse);
+        let pulse = WorkerHeartbeat::new(store.clone(), clock.clone(), settings.queue.clone(), slowest);
         let slots = Slots::new(settings.queue.workers, settings.queue.active_slots);
         let dispatcher = Dispatcher::new(store.clone(), pulse.clone(), slots, settings.queue.poll);
         let warnings = warnings.into_iter().chain(more).chain(of_sidecar).collect();
-        let rows = checkpoints::row_key(&setup.audit_dir()).with_context(|| no_key(setup))?;
+        let rows = checkpoints::row_key(&settings.audit_dir()).with_context(|| no_key(setup))?;
         let (boundary, decisions) =
-            Boundary::new(store.clone(), clock.clone(), installation.clone(), rows, boundary, boundary_settings(setup));
-        let spool = setup.spool(&installation, clock.clone());
+            Boundary::new(store.clone(), clock.clone(), installation.clone(), rows, boundary, Arc::clone(&settings));
+        let dir = setup.spool_dir(&installation);
+        let spool = EventSpool::new(&dir, settings.ingest.spool.clone(), clock.clone());
         let parts = FlowsParts {
             store: store.clone(),
             boundary,
@@ -480,22 +455,9 @@ impl App {
             installation,
             intake: dispatcher.intake(),
             pulse,
-            writer: WriterSettings {
-                queue_events: settings.ingest.queue_events,
-                flush_events: settings.ingest.flush_events,
-                flush_bytes: settings.ingest.flush_bytes,
-                deadline: settings.database.deadline,
-            },
+            settings,
             spool,
-            max_queued: i64::from(settings.queue.max_queued),
-            reviews: review_settings(settings),
-            looks: LookSettings {
-                max_backlog: settings.looks.max_backlog,
-                processor_share: settings.looks.processor_share,
-            },
-            followers: follower_settings(settings),
-            sidecar: setup.sidecar_settings()?,
-            hooks: (Flagging(setup.settings.boundary.hooks.flagged), setup.companion()),
+            workspace: setup.workspace()?,
         };
         let (flows, writer, filer, interventions) = Flows::new(parts);
         Ok(Self { flows, dispatcher, writer, filer, decisions, interventions, warnings })
@@ -507,53 +469,13 @@ impl App {
 /// # Errors
 /// There is no key, and none can be made.
 pub fn sign_audit(setup: &Setup, store: &Store) -> anyhow::Result<()> {
-    store.audit().sign_audit_with(checkpoints::signer(&setup.audit_dir()).with_context(|| no_key(setup))?);
+    store.audit().sign_audit_with(checkpoints::signer(&setup.settings.audit_dir()).with_context(|| no_key(setup))?);
     Ok(())
 }
 
 fn no_key(setup: &Setup) -> String {
-    let dir = setup.audit_dir();
+    let dir = setup.settings.audit_dir();
     format!("the key in {}, which signs the audit, cannot be used (boundary.audit.dir)", dir.display())
-}
-
-/// Returns the settings of decisions.
-fn boundary_settings(setup: &Setup) -> BoundarySettings {
-    let boundary = &setup.settings.boundary;
-    BoundarySettings {
-        deadline: boundary.deadline,
-        approvals_expire_after: boundary.approvals.expires_after,
-        reads: boundary.audit.reads,
-        max_arguments_bytes: boundary.max_arguments_bytes,
-        queue_calls: boundary.queue_calls,
-        flush_calls: boundary.flush_calls,
-        dir: setup.audit_dir(),
-        max_file_bytes: boundary.audit.max_log_size_mb.saturating_mul(1024 * 1024),
-    }
-}
-
-/// Returns the settings of reviews.
-fn review_settings(Settings { queue, baseline, .. }: &Settings) -> ReviewSettings {
-    ReviewSettings {
-        attempts: i32::try_from(queue.max_attempts).unwrap_or(i32::MAX),
-        give_up_after: SignedDuration::try_from(queue.give_up_after).unwrap_or(SignedDuration::MAX),
-        baseline_window: baseline.window,
-        fall: umbra_review::FallRules { min_scores: baseline.min_scores, spreads: baseline.spreads },
-    }
-}
-
-/// Returns the settings of breakers, reflexions and baselines.
-fn follower_settings(Settings { breaker, reflexion, baseline, .. }: &Settings) -> FollowerSettings {
-    FollowerSettings {
-        breaker: breaker::BreakerLimits {
-            threshold: breaker.threshold,
-            cool_off: breaker.cool_off,
-            trials: breaker.trials,
-        },
-        breaker_modes: breaker.modes.clone(),
-        alert_after: breaker.alert_after,
-        reflexion: reflexion::ReflexionLimits { threshold: reflexion.threshold, window: reflexion.window },
-        baseline_window: baseline.window,
-    }
 }
 
 /// Returns the writer of review files.

@@ -1,15 +1,10 @@
-//! Builds the sidecar: its rules from the sidecar file and the policies of the tools file, its settings, and its
-//! workspace.
+//! Builds the sidecar's rules from the sidecar file and the policies of the tools file, and its workspace.
 
 use super::Setup;
-use crate::{
-    flows::sessions::{SidecarRulesInForce, SidecarSettings},
-    workspace::Workspace,
-};
+use crate::{flows::sessions::SidecarRulesInForce, workspace::Workspace};
 use umbra_boundary::tools::Tools;
 use umbra_config::{
     Loaded, Report,
-    settings::SidecarHooks,
     sidecar::{SidecarFileValidators, read},
 };
 use umbra_domain::{Shadow, sidecar::SidecarRules};
@@ -17,12 +12,6 @@ use umbra_policy::check_condition;
 use umbra_sidecar::document::{DocumentLimits, name::Name};
 
 impl Setup {
-    /// Returns the sidecar's part in the sessions of coding agents: none without a sidecar file.
-    pub(super) fn companion(&self) -> SidecarHooks {
-        let sidecar = &self.settings.sidecar;
-        if sidecar.path.is_some() { sidecar.hooks } else { SidecarHooks::Off }
-    }
-
     /// Returns the rules of sessions: the sidecar file, with the policies of the tools file. `shadows` are those that
     /// rules in words may name; `unjudged` returns the reason why a shadow has no model, where that is a fault.
     ///
@@ -72,24 +61,6 @@ impl Setup {
             let message = format!("{} is not a directory that can be opened: {error}", path.display());
             let help = "create the directory and let the server's user read and write in it, or leave the key out";
             Report::of_file(&self.config.clone().unwrap_or_default(), "sidecar.workspace", message, help)
-        })
-    }
-
-    /// Returns the settings of the sidecar.
-    ///
-    /// # Errors
-    /// As [`Setup::workspace`].
-    pub fn sidecar_settings(&self) -> Result<SidecarSettings, Report> {
-        let sidecar = &self.settings.sidecar;
-        Ok(SidecarSettings {
-            deadline: sidecar.deadline,
-            max_sessions_per_agent: sidecar.max_sessions_per_agent,
-            idle_close: sidecar.idle_close,
-            max_documents: sidecar.max_documents,
-            max_tools: sidecar.max_tools,
-            keep_patterns: sidecar.keep_patterns,
-            mine_trajectories: sidecar.mine_trajectories,
-            workspace: self.workspace()?,
         })
     }
 }

@@ -36,7 +36,7 @@ use crate::{
 };
 use umbra_config::{Loaded, Report, settings::Settings};
 use umbra_domain::clock::Clock;
-use umbra_store::postgres::PrivatePostgres;
+use umbra_store::{StoreError, postgres::PrivatePostgres};
 
 /// Share of the drain time for open requests; the rest is for the writer behind them and for reviews.
 const SHARE_OF_REQUESTS: f64 = 0.8;
@@ -46,18 +46,11 @@ const LEAVE: Duration = Duration::from_secs(5);
 /// The same time after a second signal.
 const LEAVE_AT_ONCE: Duration = Duration::from_secs(1);
 
-/// State of a server that is ready.
-#[derive(Debug, Clone, Copy)]
-pub struct Ready {
-    /// Address that the server listens on.
-    pub address: SocketAddr,
-}
-
-/// Serves until a signal, then drains. `ready` is called once requests are answered.
+/// Serves until a signal, then drains. `ready` is called with the server's address once requests are answered.
 ///
 /// # Errors
 /// In words, with a remedy: the configuration, the database or the address cannot be used.
-pub async fn serve(setup: Setup, ready: impl FnOnce(Ready)) -> anyhow::Result<()> {
+pub async fn serve(setup: Setup, ready: impl FnOnce(SocketAddr)) -> anyhow::Result<()> {
     let tasks = Tasks::new();
     tasks.listen().context("installing signal handlers")?;
     let bind = setup.settings.server.bind;
@@ -94,7 +87,7 @@ async fn run(
     database: &Database,
     front: Front,
     tasks: &Tasks,
-    ready: impl FnOnce(Ready),
+    ready: impl FnOnce(SocketAddr),
 ) -> anyhow::Result<()> {
     let settings = &setup.settings;
     let metrics = telemetry::start_metrics();
@@ -164,7 +157,7 @@ async fn run(
 
     let api = api_of(setup, &flows, keys, metrics, tasks, Some(Arc::clone(&profiles)));
     front.serve(routes(api, settings), guard, flows.clock.clone(), tasks, settings.server.clone());
-    ready(Ready { address });
+    ready(address);
 
     tasks.soft().cancelled().await;
     let deadline = Instant::now() + settings.server.drain_timeout;
@@ -347,36 +340,35 @@ async fn reload_on_hangup(setup: Setup, flows: Flows, profiles: Arc<Profiles>, t
     }
 }
 
+async fn reload(setup: &Setup, flows: &Flows, profiles: Option<&Profiles>) -> Result<Reloaded, ReloadFault> {
+    reloaded(setup, flows, profiles).await.map_err(|error| match error.downcast::<StoreError>() {
+        Ok(error) => ReloadFault::Store(error),
+        Err(error) => ReloadFault::Faults(match error.downcast_ref::<Report>() {
+            Some(report) => report.faults.iter().map(|fault| (fault.place(), fault.to_string())).collect(),
+            None => vec![(String::new(), format!("{error:#}"))],
+        }),
+    })
+}
+
 /// Reads settings, rules of checks, shadows, tools and the sidecar's rules again and puts them, models, webhooks and
 /// MCP profiles in force together, or none of them.
-async fn reload(setup: &Setup, flows: &Flows, profiles: Option<&Profiles>) -> Result<Reloaded, ReloadFault> {
-    let faulty = |report: &Report| {
-        ReloadFault::Faults(report.faults.iter().map(|fault| (fault.place(), fault.to_string())).collect())
-    };
-    let setup = setup.read_again().map_err(|report| faulty(&report))?;
-    let Loaded { value: shadows, warnings } = setup.shadows().map_err(|report| faulty(&report))?;
-    let Loaded { value: boundary, warnings: of_tools } = setup.boundary().map_err(|report| faulty(&report))?;
-    let Loaded { value: guarding, warnings: of_sidecar } =
-        setup.guarding(&boundary.tools, &shadows, &|_| None).map_err(|report| faulty(&report))?;
+async fn reloaded(setup: &Setup, flows: &Flows, profiles: Option<&Profiles>) -> anyhow::Result<Reloaded> {
+    let setup = setup.read_again()?;
+    let Loaded { value: shadows, warnings } = setup.shadows()?;
+    let Loaded { value: boundary, warnings: of_tools } = setup.boundary()?;
+    let Loaded { value: guarding, warnings: of_sidecar } = setup.guarding(&boundary.tools, &shadows, &|_| None)?;
     let warnings =
         setup.warnings.iter().chain(&warnings).chain(&of_tools).chain(&of_sidecar).map(ToString::to_string).collect();
-    let in_force = flows.rules.load_full();
-    let plain = |text: String| ReloadFault::Faults(vec![(String::new(), text)]);
-    let gateway = setup.gateway(Some(&in_force.gateway)).map_err(|error| match error.downcast_ref() {
-        Some(report) => faulty(report),
-        None => plain(format!("{error:#}")),
-    })?;
-    let webhooks = setup.webhooks().map_err(|error| plain(format!("{error:#}")))?;
+    let gateway = setup.gateway(Some(&flows.rules.load_full().gateway))?;
+    let webhooks = setup.webhooks()?;
     let rules =
         ActiveConfiguration::arm(&flows.store, shadows, Arc::new(gateway)).await.map_err(|error| match error {
-            RulesError::Store(error) => ReloadFault::Store(error),
-            RulesError::Pattern(error) => plain(error.to_string()),
+            RulesError::Store(error) => anyhow::Error::from(error),
+            RulesError::Pattern(error) => error.into(),
         })?;
     let count = rules.shadows.len();
     if let Some(profiles) = profiles {
-        profiles
-            .reload(&setup.settings.mcp, &setup.outbound_policy())
-            .map_err(|error| plain(format!("{:#}", anyhow::Error::from(error))))?;
+        profiles.reload(&setup.settings.mcp, &setup.outbound_policy())?;
     }
     setup.install_rules();
     flows.rules.store(Arc::new(rules));

@@ -27,28 +27,18 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use umbra_config::settings::Breaker;
 use umbra_domain::{Assessment, BreakerState, Event, EventId, ReviewId, Severity};
 
 /// Number of latest opinions that are kept one by one; an opinion about an earlier event comes too late.
 pub const MOST_RECENT: usize = 32;
 /// Most rejections of a run, and most contents, that are remembered one by one; the count goes on.
 const MOST_REMEMBERED: usize = 32;
-
-/// Thresholds for opening and closing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BreakerLimits {
-    /// Rejections in a row that open it, of different contents or of one; at least 1.
-    pub threshold: u32,
-    /// Time for which it stays open.
-    pub cool_off: Duration,
-    /// Approvals that close a half open breaker; at least 1.
-    pub trials: u32,
-}
 
 /// Opinion of a review about an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,7 +126,7 @@ pub struct History {
 
 impl History {
     /// Adds an opinion, in the place of its event.
-    pub fn add(&mut self, opinion: Opinion, limits: &BreakerLimits) {
+    pub fn add(&mut self, opinion: Opinion, limits: &Breaker) {
         let place = self.recent.partition_point(|known| known.order < opinion.order);
         let known = self.recent.get(place).is_some_and(|next| next.order == opinion.order);
         if known || opinion.order <= self.settled_to {
@@ -160,7 +150,7 @@ impl History {
     }
 
     /// Returns the state at `now`.
-    pub fn standing(&self, now: Timestamp, limits: &BreakerLimits) -> BreakerStatus {
+    pub fn standing(&self, now: Timestamp, limits: &Breaker) -> BreakerStatus {
         let settled = self.settled.clone();
         self.recent.iter().fold(settled, |standing, opinion| standing.after(opinion, limits)).at(now, limits)
     }
@@ -173,13 +163,13 @@ impl BreakerStatus {
     }
 
     /// Returns the time at which an open breaker becomes half open.
-    pub fn half_open_at(&self, limits: &BreakerLimits) -> Option<Timestamp> {
+    pub fn half_open_at(&self, limits: &Breaker) -> Option<Timestamp> {
         let since = self.since.filter(|_| self.recommendation == BreakerState::Open)?;
         Some(since.saturating_add(limits.cool_off).unwrap_or(since))
     }
 
     /// Applies the passing of time.
-    fn at(mut self, now: Timestamp, limits: &BreakerLimits) -> Self {
+    fn at(mut self, now: Timestamp, limits: &Breaker) -> Self {
         if let Some(half_open_at) = self.half_open_at(limits).filter(|at| *at <= now) {
             self.recommendation = BreakerState::HalfOpen;
             self.since = Some(half_open_at);
@@ -190,7 +180,7 @@ impl BreakerStatus {
     }
 
     /// Applies an opinion.
-    fn after(self, opinion: &Opinion, limits: &BreakerLimits) -> Self {
+    fn after(self, opinion: &Opinion, limits: &Breaker) -> Self {
         let mut standing = self.at(opinion.received_at, limits);
         match (standing.recommendation, opinion.rejected) {
             (BreakerState::Closed, false) => standing.clear(),

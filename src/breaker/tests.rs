@@ -5,10 +5,17 @@ use std::time::Duration;
 use jiff::Timestamp;
 use proptest::prelude::*;
 
-use super::{BreakerLimits, BreakerStatus, History, MOST_RECENT, Opinion, content, rejects};
+use super::{BreakerStatus, History, MOST_RECENT, Opinion, content, rejects};
+use umbra_config::settings::Breaker;
 use umbra_domain::{Assessment, BreakerState, Event, EventId, ReviewId, Severity};
 
-const LIMITS: BreakerLimits = BreakerLimits { threshold: 3, cool_off: Duration::from_mins(15), trials: 2 };
+const LIMITS: Breaker = Breaker {
+    threshold: 3,
+    modes: Vec::new(),
+    cool_off: Duration::from_mins(15),
+    trials: 2,
+    alert_after: Duration::from_hours(24),
+};
 
 fn minute(minute: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + 60 * minute).unwrap()

@@ -9,18 +9,17 @@ use std::{
     time::Duration,
 };
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
 use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, usage};
 use umbra_boundary::{
     checkpoints::{self, CheckpointGaps, FILE},
     file_check::FileCheck,
     record_json::line,
-    row_mac::RowKey,
     seal::Checkpoint,
     verify::{AuditReport, Verifier},
 };
-use umbra_domain::audit::{AuditFolder, AuditRecord, AuditedTables};
+use umbra_domain::audit::AuditRecord;
 use umbra_store::{Store, audit::AuditFilter, paging::Feed};
 
 /// Rows, or blocks, of one read.
@@ -41,43 +40,25 @@ With checkpoints that were kept elsewhere (--checkpoint) it also finds changes m
 person who can write to the folder.
 With the database and no checkpoint it exits 1 unless the audit is empty, because the whole audit could be made up.
 Files without a database cannot be verified: each line is proved by its row.")]
-    Verify {
-        /// File of checkpoints that was kept elsewhere (checkpoints.jsonl, or its last line), or another server's. Give
-        /// it several times for several files; the one in the audit's folder is always compared.
-        #[arg(long, value_name = "FILE")]
-        checkpoint: Vec<PathBuf>,
-        /// Folder that full files (audit-N.jsonl) were moved to; give it several times for several.
-        #[arg(long, value_name = "DIR")]
-        files: Vec<PathBuf>,
-        /// Number of the last row in files that were moved away; rows up to it are not looked for.
-        #[arg(long, value_name = "SEQ", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
-        moved: i64,
-    },
+    Verify(AuditVerifyOptions),
     /// List decisions and other rows of a running server, newest first.
     List(Box<list::AuditListOptions>),
     /// Print every row as a line of JSON, oldest first: the same lines as in the files.
     Export,
 }
 
-/// Places outside of the database to compare with.
-struct AuditFilePaths {
-    dir: PathBuf,
-    given: Vec<PathBuf>,
+#[derive(Debug, Args)]
+pub(super) struct AuditVerifyOptions {
+    /// File of checkpoints that was kept elsewhere (checkpoints.jsonl, or its last line), or another server's. Give it
+    /// several times for several files; the one in the audit's folder is always compared.
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Vec<PathBuf>,
+    /// Folder that full files (audit-N.jsonl) were moved to; give it several times for several.
+    #[arg(long, value_name = "DIR")]
     files: Vec<PathBuf>,
+    /// Number of the last row in files that were moved away; rows up to it are not looked for.
+    #[arg(long, value_name = "SEQ", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
     moved: i64,
-}
-
-/// State of the audit outside of the database.
-struct Outside {
-    /// True if a block was sealed before the files were read.
-    sealed: bool,
-    noted: Vec<AuditFolder>,
-    own: Vec<Checkpoint>,
-    given: Vec<Checkpoint>,
-    key: Option<Vec<u8>>,
-    rows: Option<RowKey>,
-    lines: FileCheck,
-    standing: AuditedTables,
 }
 
 pub(super) async fn run(global: &GlobalOptions, action: AuditAction) -> Result<(), CommandFailure> {
@@ -87,40 +68,20 @@ pub(super) async fn run(global: &GlobalOptions, action: AuditAction) -> Result<(
     };
     let (setup, database) = global.open_existing().await?;
     let done = match action {
-        AuditAction::Verify { checkpoint, files, moved } => {
-            let places = AuditFilePaths { dir: setup.audit_dir(), given: checkpoint, files, moved };
-            verify(global, &database.store, &places).await
-        }
+        AuditAction::Verify(options) => verify(global, &database.store, &setup.settings.audit_dir(), &options).await,
         AuditAction::Export | AuditAction::List(_) => export(&database.store).await,
     };
     database.close().await;
     done
 }
 
-async fn verify(global: &GlobalOptions, store: &Store, places: &AuditFilePaths) -> Result<(), CommandFailure> {
-    let own = places.dir.join(FILE);
-    // Folders noted before the files are read are in them; rows in the files are in the database before that is read.
-    let noted = store.audit().audit_folders().await?;
-    let sealed = store.audit().newest_seal().await?.is_some();
-    let mut given = Vec::new();
-    for path in &places.given {
-        let read = checkpoints::read(path)?;
-        if read.is_empty() {
-            return usage(format!("{} has no checkpoint: give a checkpoints.jsonl", path.display()));
-        }
-        given.extend(read);
-    }
-    let outside = Outside {
-        sealed,
-        noted,
-        own: signed(&own, sealed && given.is_empty()).await?,
-        given,
-        key: checkpoints::public_key(&places.dir)?,
-        rows: checkpoints::existing_row_key(&places.dir)?,
-        lines: FileCheck::open(&places.dir, &places.files, places.moved)?,
-        standing: store.decisions().audited_tables().await?,
-    };
-    let verified = verified(store, &own, outside).await?;
+async fn verify(
+    global: &GlobalOptions,
+    store: &Store,
+    dir: &Path,
+    options: &AuditVerifyOptions,
+) -> Result<(), CommandFailure> {
+    let verified = verified(store, dir, options).await?;
     if global.json {
         answer_json(&verified)?;
     } else {
@@ -144,11 +105,26 @@ async fn signed(own: &Path, must: bool) -> Result<Vec<Checkpoint>, CommandFailur
     }
 }
 
-async fn verified(store: &Store, own: &Path, outside: Outside) -> Result<AuditReport, CommandFailure> {
-    let Outside { sealed, noted, own: signed, given, key, rows, mut lines, standing } = outside;
+async fn verified(store: &Store, dir: &Path, options: &AuditVerifyOptions) -> Result<AuditReport, CommandFailure> {
+    let own = dir.join(FILE);
+    // Folders noted before the files are read are in them; rows in the files are in the database before that is read.
+    let noted = store.audit().audit_folders().await?;
+    let sealed = store.audit().newest_seal().await?.is_some();
+    let mut given = Vec::new();
+    for path in &options.checkpoint {
+        let read = checkpoints::read(path)?;
+        if read.is_empty() {
+            return usage(format!("{} has no checkpoint: give a checkpoints.jsonl", path.display()));
+        }
+        given.extend(read);
+    }
+    let signed = signed(&own, sealed && given.is_empty()).await?;
+    let (key, rows) = (checkpoints::public_key(dir)?, checkpoints::existing_row_key(dir)?);
+    let mut lines = FileCheck::open(dir, &options.files, options.moved)?;
+    let standing = store.decisions().audited_tables().await?;
     let newest_given = given.iter().filter(|one| one.is_genuine()).map(|one| one.block).max().unwrap_or(0);
     let CheckpointGaps { faults, mut warnings } =
-        CheckpointGaps::from(own, &signed, key.as_deref(), &noted, newest_given);
+        CheckpointGaps::from(&own, &signed, key.as_deref(), &noted, newest_given);
     let others = given.iter().any(|one| one.is_genuine() && key.as_ref().is_some_and(|key| one.key() != *key));
     let signs_nothing = signed.is_empty() && given.is_empty();
     // Keys of the files' owner: the present key, or those of its checkpoints if the key was lost.
@@ -175,7 +151,7 @@ async fn verified(store: &Store, own: &Path, outside: Outside) -> Result<AuditRe
     for (seq, what) in faults {
         verifier.fault(seq, what);
     }
-    warnings.extend(if no_files { vec![format!("no file of the audit is in {}", folder(own))] } else { more });
+    warnings.extend(if no_files { vec![format!("no file of the audit is in {}", dir.display())] } else { more });
     let mut outcome = verifier.finish(drawn);
     if outcome.unsigned > 0 {
         warnings.push(format!(
@@ -185,10 +161,6 @@ async fn verified(store: &Store, own: &Path, outside: Outside) -> Result<AuditRe
     }
     (outcome.lines, outcome.warnings) = (compared, warnings);
     Ok(outcome)
-}
-
-fn folder(own: &Path) -> String {
-    own.parent().unwrap_or(own).display().to_string()
 }
 
 /// Reads every row, block by block; returns the last number that was given before the read.

@@ -4,6 +4,7 @@ mod report;
 
 use std::time::Duration;
 
+use anyhow::{Context, anyhow, bail};
 use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser},
@@ -53,8 +54,8 @@ pub(super) struct BacktestOptions {
     #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_events: u32,
     /// Most that it may cost, in US dollars. A model needs this or --max-tokens.
-    #[arg(long, value_name = "USD")]
-    max_usd: Option<f64>,
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    max_usd: Option<NanoUsd>,
     /// Most tokens that it may use.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_tokens: Option<u64>,
@@ -69,18 +70,15 @@ pub(super) struct BacktestOptions {
     yes: bool,
 }
 
+fn dollars(text: &str) -> Result<NanoUsd, &'static str> {
+    let usd = text.parse().ok().and_then(NanoUsd::from_usd);
+    usd.filter(|usd| usd.0 > 0).ok_or("expected an amount in US dollars above 0")
+}
+
 pub(super) async fn run(global: &GlobalOptions, options: BacktestOptions) -> Result<(), CommandFailure> {
-    let max_usd = match options.max_usd {
-        None => None,
-        Some(usd) => Some(
-            NanoUsd::from_usd(usd)
-                .filter(|usd| usd.0 > 0)
-                .ok_or_else(|| CommandFailure::Usage("--max-usd: expected an amount in US dollars above 0".into()))?,
-        ),
-    };
     let (setup, database) = global.open_existing().await?;
     let App { flows, .. } = App::build(&setup, &database.store, Clock::system()).await?;
-    let done = walk(&flows, &options, max_usd).await;
+    let done = walk(&flows, &options).await;
     let shown = match done {
         Ok(Some(id)) => show(global, &flows, id, options.events).await,
         Ok(None) => Err(CommandFailure::AlreadyReported),
@@ -91,19 +89,14 @@ pub(super) async fn run(global: &GlobalOptions, options: BacktestOptions) -> Res
 }
 
 /// Plans, asks for confirmation and runs; returns the backtest, if it was started.
-async fn walk(
-    flows: &Flows,
-    options: &BacktestOptions,
-    max_usd: Option<NanoUsd>,
-) -> Result<Option<BacktestId>, CommandFailure> {
+async fn walk(flows: &Flows, options: &BacktestOptions) -> Result<Option<BacktestId>, CommandFailure> {
     let id = match options.resume {
         Some(id) => resumed(flows, id).await?,
-        None => plan(flows, options, max_usd).await?,
+        None => plan(flows, options).await?,
     };
     let Some(id) = id else { return Ok(options.resume) };
-    let started = flows.store.backtests().start(id, max_usd, options.max_tokens).await?;
-    if !started {
-        return Err(anyhow::anyhow!("{id} was deleted").into());
+    if !flows.store.backtests().start(id, options.max_usd, options.max_tokens).await? {
+        return Err(anyhow!("{id} was deleted").into());
     }
     complain(&format!("{id} runs; if it is interrupted, continue with: umbra backtest --resume {id}"));
     let backtest = find(flows, id).await?;
@@ -127,7 +120,7 @@ async fn walk(
             }
             Err(error) => {
                 bar.finish_and_clear();
-                return Err(anyhow::anyhow!("{id}: {error} (umbra backtest --resume {id})").into());
+                return Err(anyhow!("{id}: {error} (umbra backtest --resume {id})").into());
             }
         }
     }
@@ -136,21 +129,15 @@ async fn walk(
 }
 
 /// Returns a backtest to resume; `None` where it is done.
-async fn resumed(flows: &Flows, id: BacktestId) -> Result<Option<BacktestId>, CommandFailure> {
+async fn resumed(flows: &Flows, id: BacktestId) -> anyhow::Result<Option<BacktestId>> {
     match find(flows, id).await?.state {
         Some(BacktestState::Done) => Ok(None),
-        Some(BacktestState::Planning) => {
-            Err(anyhow::anyhow!("the planning of {id} was interrupted: start a new backtest").into())
-        }
+        Some(BacktestState::Planning) => bail!("the planning of {id} was interrupted: start a new backtest"),
         _ => Ok(Some(id)),
     }
 }
 
-async fn plan(
-    flows: &Flows,
-    options: &BacktestOptions,
-    max_usd: Option<NanoUsd>,
-) -> Result<Option<BacktestId>, CommandFailure> {
+async fn plan(flows: &Flows, options: &BacktestOptions) -> Result<Option<BacktestId>, CommandFailure> {
     let now = flows.store.now().await?;
     let moment = |name: &str, text: &str| {
         parse_moment(text, now).ok_or_else(|| {
@@ -169,7 +156,7 @@ async fn plan(
         until,
         agent: options.agent.clone(),
         max_events: options.max_events,
-        max_usd,
+        max_usd: options.max_usd,
         max_tokens: options.max_tokens,
     };
     let bar = progress::bar(0, "events examined");
@@ -183,23 +170,18 @@ async fn plan(
     bar.finish_and_clear();
     let id = planned?;
     let backtest = find(flows, id).await?;
-    let forecast = backtest.forecast.ok_or_else(|| anyhow::anyhow!("{id} has no forecast"))?;
+    let forecast = backtest.forecast.with_context(|| format!("{id} has no forecast"))?;
     complain(&report::render_forecast(&tried.shadow, &forecast));
     let refusal = if tried.lacks_budget(&flows.rules.load().gateway) {
-        Some(format!(
-            "this backtest calls the model {}: set a budget with --max-usd or --max-tokens",
-            tried.shadow.model
-        ))
+        let model = &tried.shadow.model;
+        format!("this backtest calls the model {model}: set a budget with --max-usd or --max-tokens")
     } else if forecast.calls > 0 && !options.yes && !is_confirmed("Start? [y/N]") {
-        Some("not confirmed: --yes starts without a question".to_owned())
+        "not confirmed: --yes starts without a question".to_owned()
     } else {
-        None
+        return Ok(Some(id));
     };
-    if let Some(refusal) = refusal {
-        flows.store.backtests().delete(id).await?;
-        return usage(refusal);
-    }
-    Ok(Some(id))
+    flows.store.backtests().delete(id).await?;
+    usage(refusal)
 }
 
 /// Returns the version to try.
@@ -207,8 +189,7 @@ fn shadow(flows: &Flows, name: Option<&str>) -> Result<Shadow, CommandFailure> {
     let rules = flows.rules.load();
     let found = match (name, rules.shadows.as_slice()) {
         (None, [only]) => Some(only),
-        (None, _) => None,
-        (Some(name), all) => all.iter().find(|armed| armed.shadow.name == name),
+        (name, all) => all.iter().find(|armed| Some(&*armed.shadow.name) == name),
     };
     found.map(|armed| (*armed.shadow).clone()).ok_or_else(|| {
         let names: Vec<&str> = rules.shadows.iter().map(|armed| armed.shadow.name.as_str()).collect();
@@ -216,9 +197,8 @@ fn shadow(flows: &Flows, name: Option<&str>) -> Result<Shadow, CommandFailure> {
     })
 }
 
-async fn find(flows: &Flows, id: BacktestId) -> Result<Backtest, CommandFailure> {
-    let found = flows.store.backtests().get(id).await?;
-    found.ok_or_else(|| anyhow::anyhow!("backtest {id} not found").into())
+async fn find(flows: &Flows, id: BacktestId) -> anyhow::Result<Backtest> {
+    flows.store.backtests().get(id).await?.with_context(|| format!("backtest {id} not found"))
 }
 
 fn changes() -> impl TypedValueParser<Value = AssessmentChange> {
@@ -247,13 +227,10 @@ async fn events(
             }
         }
         if !page.more {
-            return if global.json {
-                answer_json(&json!({"id": id, "change": change, "items": found}))
-            } else {
-                Ok(())
-            };
+            break;
         }
     }
+    if global.json { answer_json(&json!({"id": id, "change": change, "items": found})) } else { Ok(()) }
 }
 
 async fn show(
@@ -263,7 +240,6 @@ async fn show(
     change: Option<AssessmentChange>,
 ) -> Result<(), CommandFailure> {
     let backtest = find(flows, id).await?;
-    let done = backtest.state == Some(BacktestState::Done);
     if let Some(change) = change {
         events(global, flows, id, change).await?;
     } else if global.json {
@@ -271,11 +247,10 @@ async fn show(
     } else {
         answer(&report::result(&backtest));
     }
-    match (&backtest.failure, done) {
-        (_, true) => Ok(()),
-        (why, false) => {
-            complain(&format!("{id} stopped before its end: {}", why.as_deref().unwrap_or("it was interrupted")));
-            Err(CommandFailure::AlreadyReported)
-        }
+    if backtest.state == Some(BacktestState::Done) {
+        return Ok(());
     }
+    let why = backtest.failure.as_deref().unwrap_or("it was interrupted");
+    complain(&format!("{id} stopped before its end: {why}"));
+    Err(CommandFailure::AlreadyReported)
 }

@@ -56,13 +56,10 @@ pub(super) struct BatchOptions {
 pub(super) async fn run(global: &GlobalOptions, options: BatchOptions) -> Result<(), CommandFailure> {
     let (setup, database) = global.open_existing().await?;
     let App { flows, .. } = App::build(&setup, &database.store, Clock::system()).await?;
-    let since = parse_moment(&options.since, flows.clock.now()).ok_or_else(|| {
-        CommandFailure::Usage(format!(
-            "--since: {:?} is neither a duration such as 24h nor an RFC 3339 time",
-            options.since
-        ))
+    let BatchOptions { since, max, shadow, agent, ignore_floor } = options;
+    let since = parse_moment(&since, flows.clock.now()).ok_or_else(|| {
+        CommandFailure::Usage(format!("--since: {since:?} is neither a duration such as 24h nor an RFC 3339 time"))
     })?;
-    let BatchOptions { max, shadow, agent, ignore_floor, .. } = options;
     let request = CatchUp { since, max: max.into(), shadow, agent, ignore_floor };
     flows.pulse.beat().await?;
     let stop = CancellationToken::new();
@@ -155,18 +152,13 @@ fn show(
             let result = match disposition.review_id.map(|id| (id, reviews.get(&id))) {
                 None => format!("refused: {}", disposition.reason.map_or("unknown reason", SkipReason::as_str)),
                 Some((_, None)) => "given up: the model gave no answer".to_owned(),
-                Some((id, Some(review))) => match review.assessment {
-                    Some(assessment) => format!("{} {id}", assessment.as_str()),
-                    None => format!("{} {id}", review.state.map_or("open", ReviewState::as_str)),
-                },
+                Some((id, Some(review))) => {
+                    let state = review.state.map_or("open", ReviewState::as_str);
+                    format!("{} {id}", review.assessment.map_or(state, Assessment::as_str))
+                }
             };
-            rows.add_row([
-                &event.to_string(),
-                &table::plain(agent),
-                &disposition.shadow,
-                disposition.trigger.as_str(),
-                &result,
-            ]);
+            let (event, agent) = (event.to_string(), table::plain(agent));
+            rows.add_row([&event, &agent, &disposition.shadow, disposition.trigger.as_str(), &result]);
         }
         answer(&rows.to_string());
     }

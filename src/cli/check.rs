@@ -91,7 +91,7 @@ async fn ask(setup: &Setup, rules: &BoundaryRules, environment: &str) -> Result<
     setup.start_logs("warn");
     match Database::open_read_only(setup, &|line| complain(line)).await {
         Ok(Some(database)) => {
-            let key = checkpoints::existing_row_key(&setup.audit_dir()).unwrap_or_else(|error| {
+            let key = checkpoints::existing_row_key(&setup.settings.audit_dir()).unwrap_or_else(|error| {
                 complain(&format!(
                     "the key in the audit's folder cannot be read ({error}): overrides are not authenticated"
                 ));

@@ -10,7 +10,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -65,62 +64,45 @@ pub(super) async fn run(global: &GlobalOptions, action: ContractsAction) -> Resu
     }
 }
 
+/// Judgement on contracts and conditions.
+const JUDGEMENT: ToolsFileValidators<'static> = ToolsFileValidators { contract: &faults, condition: &check_condition };
+
 /// Reads a tools file.
 fn read(path: &Path) -> Result<Loaded<ToolDeclarations>, Report> {
-    tools::read(path, ToolsFileValidators { contract: &faults, condition: &check_condition })
+    tools::read(path, JUDGEMENT)
 }
 
 fn lint(global: &GlobalOptions, options: &ContractsLintOptions) -> Result<(), CommandFailure> {
-    let Some(path) = options.file.as_ref().or(global.tools.as_ref()) else {
-        if options.source.is_none() {
-            return usage("name a tools file: umbra contracts lint FILE");
-        }
-        return finish(global, None, &[], options);
-    };
-    let (loaded, faults) = match read(path) {
-        Ok(loaded) => (Some(loaded), Vec::new()),
-        Err(report) => (None, report.faults),
-    };
-    if !faults.is_empty() {
-        if global.json {
-            answer_json(&json!({"faults": faults, "warnings": [], "unguarded": []}))?;
-        } else {
-            for fault in &faults {
-                complain(&fault.to_string());
-            }
-            let n = faults.len();
-            complain(&format!("{n} fault{}", if n == 1 { "" } else { "s" }));
-        }
-        return Err(CommandFailure::AlreadyReported);
+    let file = options.file.as_ref().or(global.tools.as_ref());
+    if file.is_none() && options.source.is_none() {
+        return usage("name a tools file: umbra contracts lint FILE");
     }
-    finish(global, loaded.as_ref(), &[path.as_path()], options)
-}
-
-/// Prints warnings and unguarded tools.
-fn finish(
-    global: &GlobalOptions,
-    loaded: Option<&Loaded<ToolDeclarations>>,
-    files: &[&Path],
-    options: &ContractsLintOptions,
-) -> Result<(), CommandFailure> {
-    let contracts = loaded.map(|loaded| loaded.value.contracts.clone()).unwrap_or_default();
+    let loaded = match file.map(|file| read(file)).transpose() {
+        Ok(loaded) => loaded,
+        Err(Report { faults, .. }) => {
+            if global.json {
+                answer_json(&json!({"faults": faults, "warnings": [], "unguarded": []}))?;
+            } else {
+                let n = faults.len();
+                faults.iter().for_each(|fault| complain(&fault.to_string()));
+                complain(&format!("{n} fault{}", if n == 1 { "" } else { "s" }));
+            }
+            return Err(CommandFailure::AlreadyReported);
+        }
+    };
+    let (contracts, warnings) = loaded.map(|loaded| (loaded.value.contracts, loaded.warnings)).unwrap_or_default();
     let count = contracts.len();
     let compiled = Contracts::compile(contracts)?;
     let unguarded = match &options.source {
         Some(folder) => sources::unguarded(folder, &compiled)?,
         None => Vec::new(),
     };
-    let warnings = loaded.map(|loaded| loaded.warnings.as_slice()).unwrap_or_default();
     if global.json {
         answer_json(&json!({"faults": [], "warnings": warnings, "unguarded": unguarded, "contracts": count}))?;
     } else {
-        for warning in warnings {
-            complain(&warning.to_string());
-        }
-        for tool in &unguarded {
-            complain(&tool.to_string());
-        }
-        for file in files {
+        warnings.iter().for_each(|warning| complain(&warning.to_string()));
+        unguarded.iter().for_each(|tool| complain(&tool.to_string()));
+        if let Some(file) = file {
             answer(&format!("{}: {count} contract{}, no faults", file.display(), if count == 1 { "" } else { "s" }));
         }
     }
@@ -130,26 +112,21 @@ fn finish(
 fn packs(global: &GlobalOptions, name: Option<&str>) -> Result<(), CommandFailure> {
     let texts: BTreeMap<_, _> = tools::pack_texts().collect();
     if let Some(name) = name {
-        let known = || texts.keys().copied().collect::<Vec<_>>().join(", ");
-        let text = texts
-            .get(name)
-            .ok_or_else(|| CommandFailure::Usage(format!("pack {name} not found; the packs: {}", known())))?;
+        let Some(text) = texts.get(name) else {
+            let known: Vec<&str> = texts.keys().copied().collect();
+            return usage(format!("pack {name} not found; the packs: {}", known.join(", ")));
+        };
         return global.print(&json!({"name": name, "yaml": text}), || (*text).to_owned());
     }
-    let packs = tools::packs(ToolsFileValidators { contract: &faults, condition: &check_condition })
-        .map_err(|report| anyhow!("{report}"))?;
-    if global.json {
-        let packs = packs.iter().map(
-            |pack| json!({"name": pack.name, "server_names": pack.server_names, "contracts": pack.contracts.len()}),
-        );
-        return answer_json(&packs.collect::<Vec<_>>());
-    }
+    let packs = tools::packs(JUDGEMENT)?;
     let mut rows = table::new(&["pack", "server names", "contracts"]);
     for pack in &packs {
         rows.add_row([pack.name.clone(), pack.server_names.join(", "), pack.contracts.len().to_string()]);
     }
-    answer(&rows.to_string());
-    Ok(())
+    let packs = packs
+        .iter()
+        .map(|pack| json!({"name": pack.name, "server_names": pack.server_names, "contracts": pack.contracts.len()}));
+    global.print(&packs.collect::<Vec<_>>(), || rows.to_string())
 }
 
 fn compare(global: &GlobalOptions, old: &Path, new: &Path) -> Result<(), CommandFailure> {

@@ -41,9 +41,7 @@ pub(super) async fn run(global: &GlobalOptions, options: EraseOptions) -> Result
     let (kind, whose) = match (agent, task) {
         (Some(name), _) => ("agent", ErasureScope::Agent(name)),
         (None, Some(id)) => ("task", ErasureScope::Task(id)),
-        (None, None) => {
-            return usage("name the agent or task to erase: --agent NAME or --task ID");
-        }
+        (None, None) => return usage("name the agent or task to erase: --agent NAME or --task ID"),
     };
     let named = format!("{kind} {}", table::plain(whose.name()));
     let asks = !dry_run && !yes;
@@ -58,7 +56,7 @@ pub(super) async fn run(global: &GlobalOptions, options: EraseOptions) -> Result
     let workspace = setup.workspace()?;
     let installation = store.installation(rand::rng().random()).await?;
     let spool = setup.spool_dir(&installation);
-    let places = Folders { reviews: artifact_places(&setup), audit: setup.audit_dir(), spool, workspace };
+    let places = Folders { reviews: artifact_places(&setup), audit: setup.settings.audit_dir(), spool, workspace };
     let done = async {
         let counts = if dry_run || asks { Some(forecast(store, &whose, places.clone()).await?) } else { None };
         if let Some(counts) = counts
@@ -70,7 +68,7 @@ pub(super) async fn run(global: &GlobalOptions, options: EraseOptions) -> Result
                 words(counts)
             ))
         {
-            return Err(CommandFailure::Error(anyhow::anyhow!("not confirmed: nothing was erased")));
+            anyhow::bail!("not confirmed: nothing was erased");
         }
         match counts {
             // Where nothing is counted, a note or a score may still be left.
@@ -103,7 +101,7 @@ pub(super) async fn run(global: &GlobalOptions, options: EraseOptions) -> Result
 
 /// Signs the audit's record of the erasure with the servers' key: an unsigned erasure is tampering.
 async fn sign(setup: &Setup, store: &Store, whose: &ErasureScope) -> anyhow::Result<()> {
-    let dir = setup.audit_dir();
+    let dir = setup.settings.audit_dir();
     if checkpoints::public_key(&dir)?.is_none() && store.audit().count_audit(whose).await? > 0 {
         anyhow::bail!(
             "the erasure in the audit must be signed with a server's key, and {} has no key: run this command where \
@@ -136,15 +134,7 @@ fn words(erased: Erased) -> String {
 
 fn folders(places: &Folders) -> String {
     let Folders { reviews: places, audit, spool, workspace } = places;
-    let log = places.log.parent();
-    let all: Vec<String> = places
-        .pages
-        .iter()
-        .map(PathBuf::as_path)
-        .chain(log)
-        .chain([audit.as_path(), spool.as_path()])
-        .chain(workspace.as_ref().map(Workspace::path))
-        .map(|dir| dir.display().to_string())
-        .collect();
-    all.join(", ")
+    let reviews = places.pages.iter().map(PathBuf::as_path).chain(places.log.parent());
+    let all = reviews.chain([audit.as_path(), spool.as_path()]).chain(workspace.as_ref().map(Workspace::path));
+    all.map(|dir| dir.display().to_string()).collect::<Vec<_>>().join(", ")
 }

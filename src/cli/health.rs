@@ -6,16 +6,13 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, bail};
+use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-    time::timeout,
-};
+use tokio::task::block_in_place;
+use ureq::Agent;
 
-use super::{CommandFailure, GlobalOptions, answer, answer_json};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table::plain};
 
 /// Most bytes of an answer; ours are below two hundred.
 const LONGEST_ANSWER: u64 = 64 * 1024;
@@ -38,26 +35,16 @@ pub(super) async fn run(global: &GlobalOptions, options: HealthOptions) -> Resul
         Some(authority) => authority,
         None => reachable(global.quiet_setup()?.settings.server.bind).to_string(),
     };
-    let path = if options.live { "/livez" } else { "/readyz" };
-    let asked = timeout(options.timeout, ask(&authority, path)).await;
-    let (status, health) = match asked {
-        Ok(answered) => answered.with_context(|| format!("asking http://{authority}{path}"))?,
-        Err(_) => {
-            return Err(CommandFailure::Error(anyhow::anyhow!(
-                "http://{authority}{path} did not answer within {:?}",
-                options.timeout
-            )));
-        }
-    };
+    let url = format!("http://{authority}{}", if options.live { "/livez" } else { "/readyz" });
+    let (status, health) = block_in_place(|| ask(&url, options.timeout))?;
     let healthy = status == 200;
     let detail = health["detail"].as_str().unwrap_or_default();
     if global.json {
-        let url = format!("http://{authority}{path}");
         answer_json(&json!({"url": url, "healthy": healthy, "status": status, "detail": detail}))?;
     } else if healthy {
         answer("ok");
     } else {
-        super::complain(&format!("umbra: http://{authority}{path} answers {status}: {}", super::table::plain(detail)));
+        complain(&format!("umbra: {url} answers {status}: {}", plain(detail)));
     }
     if healthy { Ok(()) } else { Err(CommandFailure::AlreadyReported) }
 }
@@ -89,21 +76,21 @@ fn patience(text: &str) -> Result<Duration, String> {
     umbra_config::quantity::parse_duration(text).ok_or_else(|| "write a duration such as 500ms or 5s".to_owned())
 }
 
-/// Sends one request over one connection; returns the status, and the body if it is JSON.
-async fn ask(authority: &str, path: &str) -> anyhow::Result<(u16, Value)> {
-    let mut socket = TcpStream::connect(authority).await?;
-    let request =
-        format!("GET {path} HTTP/1.1\r\nhost: {authority}\r\nuser-agent: umbra-health\r\nconnection: close\r\n\r\n");
-    socket.write_all(request.as_bytes()).await?;
-    let mut bytes = Vec::new();
-    socket.take(LONGEST_ANSWER).read_to_end(&mut bytes).await?;
-    let text = String::from_utf8_lossy(&bytes);
-    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-    let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
-    match status {
-        Some(status) => Ok((status, serde_json::from_str(body).unwrap_or_default())),
-        None => bail!("the answer is not HTTP"),
-    }
+/// Sends one request; returns the status, and the body if it is JSON.
+fn ask(url: &str, patience: Duration) -> anyhow::Result<(u16, Value)> {
+    let agent: Agent = Agent::config_builder()
+        .timeout_global(Some(patience))
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .proxy(None)
+        .build()
+        .into();
+    let mut answered = agent.get(url).call().map_err(|error| match error {
+        ureq::Error::Timeout(_) => anyhow!("{url} did not answer within {patience:?}"),
+        error => anyhow!("asking {url}: {error}"),
+    })?;
+    let body = answered.body_mut().with_config().limit(LONGEST_ANSWER).read_to_vec().unwrap_or_default();
+    Ok((answered.status().as_u16(), serde_json::from_slice(&body).unwrap_or_default()))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `umbra promote`: raises a shadow's mode once people have found its findings right often enough.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, usage};
 use crate::{app::Setup, findings::Precision, flows::followers::feedback::ShadowPrecision};
@@ -14,11 +14,15 @@ pub(super) struct PromoteOptions {
     /// Name of the shadow.
     shadow: String,
     /// New mode: passive, review or active. Without it, the next one up.
-    #[arg(long, value_name = "MODE")]
-    to: Option<String>,
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    to: Option<Mode>,
     /// Promote even if its findings have not been found right often enough.
     #[arg(long)]
     force: bool,
+}
+
+fn mode(word: &str) -> Result<Mode, &'static str> {
+    Mode::parse(word).ok_or("write passive, review or active")
 }
 
 pub(super) async fn run(global: &GlobalOptions, options: PromoteOptions) -> Result<(), CommandFailure> {
@@ -31,30 +35,34 @@ pub(super) async fn run(global: &GlobalOptions, options: PromoteOptions) -> Resu
         let names: Vec<&str> = shadows.value.iter().map(|shadow| shadow.name.as_str()).collect();
         return usage(format!("shadow {:?} not found; the shadows: {}", options.shadow, names.join(", ")));
     };
-    let to = wanted(shadow, options.to.as_deref())?;
+    let to = wanted(shadow, options.to)?;
     let (_, database) = global.open_existing().await?;
     let counts = database.store.findings().judged_counts(&[&shadow.name]).await;
     database.close().await;
     let precision = ShadowPrecision::of(shadow, &counts?);
     let refusal = if to > shadow.mode { refusal(&precision.in_force, &setup.settings.promote) } else { None };
-    let refused = refusal.clone().filter(|_| !options.force);
-    let changed = if refused.is_some() { None } else { Some(change(&setup, shadow, to)) };
-
-    let problem = refused.or(match &changed {
-        Some(Err(problem)) => Some(problem.clone()),
-        _ => None,
-    });
-    let line = changed.and_then(Result::ok);
     let forced = refusal.is_some() && options.force;
+    let changed = match &refusal {
+        Some(why) if !forced => Err(why.clone()),
+        _ => change(&setup, shadow, to),
+    };
+    let (line, problem) = (changed.as_ref().ok().copied(), changed.err());
+    let file = setup.settings.shadows.path.clone().unwrap_or_default();
     if global.json {
-        answer_json(&document(&setup, shadow, to, &precision, (forced, line, problem.as_deref())))?;
+        let Promote { floor, min_feedback } = setup.settings.promote;
+        let from = shadow.mode;
+        answer_json(&json!({
+            "shadow": shadow.name, "from": from, "to": to, "promoted": line.is_some(), "forced": forced,
+            "precision": precision, "floor": floor, "min_feedback": min_feedback,
+            "change": line.map(|line| json!({"file": file.display().to_string(), "line": line, "from": from, "to": to})),
+            "reason": problem,
+        }))?;
     } else {
         answer(&format!("{}: {}", shadow.name, in_words(&precision.in_force)));
         if let Some(why) = refusal.filter(|_| forced) {
             complain(&format!("umbra: forced, although {why}"));
         }
         if let Some(line) = line {
-            let file = setup.settings.shadows.path.clone().unwrap_or_default();
             answer(&format!(
                 "{}:{line}: mode: {} instead of {}. SIGHUP or POST /v1/admin/reload puts the change in force.",
                 file.display(),
@@ -72,17 +80,12 @@ pub(super) async fn run(global: &GlobalOptions, options: PromoteOptions) -> Resu
     }
 }
 
-fn wanted(shadow: &Shadow, to: Option<&str>) -> Result<Mode, CommandFailure> {
-    let to = match to {
-        Some(word) => match Mode::parse(word) {
-            Some(mode) => mode,
-            None => return usage(format!("--to: {word:?} is not passive, review or active")),
-        },
-        None => match shadow.mode {
-            Mode::Passive => Mode::Review,
-            Mode::Review => Mode::Active,
-            Mode::Active => return usage(format!("{} is already active, the highest mode", shadow.name)),
-        },
+fn wanted(shadow: &Shadow, to: Option<Mode>) -> Result<Mode, CommandFailure> {
+    let to = match (to, shadow.mode) {
+        (Some(to), _) => to,
+        (None, Mode::Passive) => Mode::Review,
+        (None, Mode::Review) => Mode::Active,
+        (None, Mode::Active) => return usage(format!("{} is already active, the highest mode", shadow.name)),
     };
     if to == shadow.mode { usage(format!("{} is already {}", shadow.name, to.as_str())) } else { Ok(to) }
 }
@@ -119,7 +122,7 @@ fn change(setup: &Setup, shadow: &Shadow, to: Mode) -> Result<usize, String> {
     };
     let specs = setup.models();
     let models = Models { specs: &specs, ceiling: setup.settings.cheap_model.max_output_usd_per_mtok };
-    set_mode(path, &shadow.name, to, &models).map_err(|error| error.to_string())
+    set_mode(path, &shadow.name, to, &models)
 }
 
 fn in_words(measured: &Precision) -> String {
@@ -136,21 +139,4 @@ fn in_words(measured: &Precision) -> String {
             )
         }
     }
-}
-
-fn document(
-    setup: &Setup,
-    shadow: &Shadow,
-    to: Mode,
-    precision: &ShadowPrecision,
-    (forced, line, problem): (bool, Option<usize>, Option<&str>),
-) -> Value {
-    let file = setup.settings.shadows.path.as_ref().map(|path| path.display().to_string());
-    json!({
-        "shadow": shadow.name, "from": shadow.mode, "to": to, "promoted": line.is_some(), "forced": forced,
-        "precision": precision, "floor": setup.settings.promote.floor,
-        "min_feedback": setup.settings.promote.min_feedback,
-        "change": line.map(|line| json!({"file": file, "line": line, "from": shadow.mode, "to": to})),
-        "reason": problem,
-    })
 }

@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table, usage};
@@ -61,8 +63,14 @@ pub(super) struct ReviewOptions {
     #[arg(long = "as", value_name = "FORM")]
     form: Option<String>,
     /// Exit 1 if the assessment is this strict or stricter: checked, inconclusive, suggest or flag.
-    #[arg(long, value_name = "ASSESSMENT")]
-    fail_on: Option<String>,
+    #[arg(long, value_name = "ASSESSMENT", value_parser = strictness)]
+    fail_on: Option<Assessment>,
+}
+
+fn strictness(word: &str) -> Result<Assessment, &'static str> {
+    let mut known = Assessment::ALL.into_iter().filter(|known| *known != Assessment::Approve);
+    let found = known.find(|known| known.as_str().to_lowercase() == word);
+    found.ok_or("write checked, inconclusive, suggest or flag")
 }
 
 pub(super) async fn run(global: &GlobalOptions, options: ReviewOptions) -> Result<(), CommandFailure> {
@@ -73,17 +81,7 @@ pub(super) async fn run(global: &GlobalOptions, options: ReviewOptions) -> Resul
         return usage("--target: 1 to 256 bytes, not blank");
     }
     let form = options.form.as_deref().map(form_named).transpose()?;
-    let fail_on = match options.fail_on.as_deref() {
-        None => None,
-        Some("checked") => Some(Assessment::Checked),
-        Some("inconclusive") => Some(Assessment::Inconclusive),
-        Some("suggest") => Some(Assessment::Suggest),
-        Some("flag") => Some(Assessment::Flag),
-        Some(other) => {
-            let known = "checked, inconclusive, suggest and flag";
-            return usage(format!("--fail-on: {other:?} is not one of {known}"));
-        }
-    };
+    let fail_on = options.fail_on;
     let text = standard_input()?;
     let (setup, database) = global.open().await?;
     let App { flows, mut dispatcher, writer, .. } = App::build(&setup, &database.store, Clock::system()).await?;
@@ -113,7 +111,7 @@ fn form_named(word: &str) -> Result<OutputForm, CommandFailure> {
 }
 
 /// Reads the text on standard input; `None` where there is none: it is a terminal or `/dev/null`.
-fn standard_input() -> Result<Option<String>, CommandFailure> {
+fn standard_input() -> anyhow::Result<Option<String>> {
     let input = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
     if input.metadata()?.file_type().is_char_device() {
         return Ok(None);
@@ -123,23 +121,17 @@ fn standard_input() -> Result<Option<String>, CommandFailure> {
         .lock()
         .take(MAX_INPUT + 1)
         .read_to_string(&mut text)
-        .map_err(|error| anyhow::anyhow!("standard input cannot be read as UTF-8 text: {error}"))?;
-    if text.len() as u64 > MAX_INPUT {
-        return Err(anyhow::anyhow!(
-            "standard input has more than 256 KiB, the limit of an event: review a part of the text"
-        )
-        .into());
-    }
-    if text.contains('\0') {
-        return Err(anyhow::anyhow!("standard input has U+0000 and is not text").into());
-    }
-    if text.trim().is_empty() {
-        return Err(anyhow::anyhow!(
-            "standard input is empty: pipe a text into it, or use `< /dev/null` to review the newest stored event of \
-             the target"
-        )
-        .into());
-    }
+        .map_err(|error| anyhow!("standard input cannot be read as UTF-8 text: {error}"))?;
+    ensure!(
+        text.len() as u64 <= MAX_INPUT,
+        "standard input has more than 256 KiB, the limit of an event: review a part of the text"
+    );
+    ensure!(!text.contains('\0'), "standard input has U+0000 and is not text");
+    ensure!(
+        !text.trim().is_empty(),
+        "standard input is empty: pipe a text into it, or use `< /dev/null` to review the newest stored event of the \
+         target"
+    );
     Ok(Some(text))
 }
 
@@ -149,7 +141,7 @@ async fn review(
     options: ReviewOptions,
     (trigger, form): (Trigger, Option<OutputForm>),
     text: Option<String>,
-) -> Result<Review, CommandFailure> {
+) -> anyhow::Result<Review> {
     let mut event = match text {
         Some(output) => Event {
             agent: options.target,
@@ -165,17 +157,17 @@ async fn review(
     let shadow = match options.shadow {
         Some(name) => name,
         None => flows.rules.load().first_watching(&event, trigger).ok_or_else(|| {
-            anyhow::anyhow!("no shadow watches {} for {}: name a shadow by --shadow", event.agent, trigger.as_str())
+            anyhow!("no shadow watches {} for {}: name a shadow by --shadow", event.agent, trigger.as_str())
         })?,
     };
     let origin = Origin { on_demand: Some(OnDemand { shadow, trigger }), ..Origin::default() };
     let accepted = flows.events.accept(Incoming { event, key: None, digest_input: Vec::new() }, &origin).await?;
-    let disposition = accepted.dispositions.first().ok_or_else(|| anyhow::anyhow!("no shadow reviews the text"))?;
+    let disposition = accepted.dispositions.first().ok_or_else(|| anyhow!("no shadow reviews the text"))?;
     let (Outcome::Queued, Some(id)) = (disposition.outcome, disposition.review_id) else {
         let reason = disposition.reason.map_or("skipped", SkipReason::as_str);
-        return Err(anyhow::anyhow!("the shadow {} does not review this text now: {reason}", disposition.shadow).into());
+        bail!("the shadow {} does not review this text now: {reason}", disposition.shadow);
     };
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = Instant::now() + PATIENCE;
     loop {
         let reviews = flows.reviews.clone();
         dispatcher.run_one(id, |job, payload| reviews.perform(job, payload)).await?;
@@ -183,33 +175,27 @@ async fn review(
         if found.has_ended() {
             return Ok(found);
         }
-        if tokio::time::Instant::now() > deadline {
-            return Err(anyhow::anyhow!(
-                "{id} has not ended within two minutes ({}); a running server finishes it",
-                found.failure.unwrap_or_else(|| "the model is slow".into())
-            )
-            .into());
+        if Instant::now() > deadline {
+            let why = found.failure.unwrap_or_else(|| "the model is slow".into());
+            bail!("{id} has not ended within two minutes ({why}); a running server finishes it");
         }
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        sleep(Duration::from_millis(200)).await;
     }
 }
 
-async fn find(flows: &Flows, id: ReviewId) -> Result<Review, CommandFailure> {
-    let mut review = flows.store.reviews().get(id).await?.ok_or_else(|| anyhow::anyhow!("{id} no longer exists"))?;
+async fn find(flows: &Flows, id: ReviewId) -> anyhow::Result<Review> {
+    let mut review = flows.store.reviews().get(id).await?.ok_or_else(|| anyhow!("{id} no longer exists"))?;
     if review.released {
         let reason = review.reason.map_or("unknown reason", SkipReason::as_str);
         let failure = review.failure.map(|failure| format!(" ({failure})")).unwrap_or_default();
-        return Err(anyhow::anyhow!(
-            "the review was given up, and it does not count against the caps: {reason}{failure}"
-        )
-        .into());
+        bail!("the review was given up, and it does not count against the caps: {reason}{failure}");
     }
     review.findings = Some(flows.store.findings().findings_of(&[id]).await?);
     Ok(review)
 }
 
 /// Returns the newest stored event of a target that carries a trigger.
-async fn newest(flows: &Flows, target: &str, trigger: Trigger) -> Result<Event, CommandFailure> {
+async fn newest(flows: &Flows, target: &str, trigger: Trigger) -> anyhow::Result<Event> {
     let filter = EventFilter { agent: Some(target.to_owned()), ..EventFilter::default() };
     let seek = Seek { from: None, descending: true, limit: LOOK_BACK };
     let page = flows.store.events().list(&filter, seek).await?;
@@ -220,12 +206,9 @@ async fn newest(flows: &Flows, target: &str, trigger: Trigger) -> Result<Event, 
     if found.is_some() {
         complain(&format!("no text is given: reviewing the newest stored event of {}", table::plain(target)));
     }
-    found.ok_or_else(|| {
-        anyhow::anyhow!(
-            "no stored event of {target} has the trigger {}: pipe the text to review into standard input",
-            trigger.as_str()
-        )
-        .into()
+    found.with_context(|| {
+        let trigger = trigger.as_str();
+        format!("no stored event of {target} has the trigger {trigger}: pipe the text to review into standard input")
     })
 }
 

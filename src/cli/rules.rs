@@ -1,6 +1,9 @@
 //! `umbra rules`: lists and explains the rules of the built-in checks, and tests files of rules against their examples.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use anyhow::anyhow;
 use clap::Subcommand;
@@ -10,7 +13,7 @@ use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table,
 use crate::app::{Setup, read_rules};
 use umbra_checks::{MisjudgedExample, Rules, misjudged};
 use umbra_config::Loaded;
-use umbra_domain::{CheckName, CheckRule, nearest::nearest};
+use umbra_domain::{CheckName, CheckRule, Sample, Severity, nearest::nearest};
 
 pub(super) const NOTES: &str = "\
 The settings name files of rules (TOML): checks: {rules: [mine.toml]}. A file adds rules, changes rules of the same id,
@@ -60,11 +63,11 @@ fn origin(row: &CheckRule) -> &str {
 
 fn severity(row: &CheckRule) -> &'static str {
     let usual = if row.check() == CheckName::Secrets { "critical" } else { "warning" };
-    row.severity.map_or(usual, umbra_domain::Severity::as_str)
+    row.severity.map_or(usual, Severity::as_str)
 }
 
 fn as_json(row: &CheckRule) -> Value {
-    let texts = |samples: &[umbra_domain::Sample]| samples.iter().map(umbra_domain::Sample::text).collect::<Vec<_>>();
+    let texts = |samples: &[Sample]| samples.iter().map(Sample::text).collect::<Vec<_>>();
     json!({"id": row.id, "check": row.check(), "description": row.description, "severity": severity(row),
         "enabled": row.enabled != Some(false), "origin": origin(row), "keywords": row.keywords, "regex": row.regex,
         "assigned": row.assigned, "commands": row.commands, "hits": texts(&row.hits), "misses": texts(&row.misses)})
@@ -92,10 +95,10 @@ fn explain(global: &GlobalOptions, setup: &Setup, id: &str) -> Result<(), Comman
     let rows: Vec<&CheckRule> = rules.rows().iter().filter(|row| row.id == name).collect();
     let Some(first) = rows.first() else {
         let known = rules.rows().iter().map(|row| row.id.as_str());
-        let help = nearest(name, known).map_or_else(
-            || "`umbra rules list` names every rule".to_owned(),
-            |meant| format!("did you mean `{meant}`?"),
-        );
+        let help = match nearest(name, known) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "`umbra rules list` names every rule".to_owned(),
+        };
         return Err(anyhow!("rule `{name}` not found; {help}").into());
     };
     if global.json {
@@ -106,20 +109,16 @@ fn explain(global: &GlobalOptions, setup: &Setup, id: &str) -> Result<(), Comman
     answer(&format!("  {state}, {}", origin(first)));
     for row in &rows {
         answer(&format!("  {}", row.description.as_deref().unwrap_or("(no description)")));
-        let expression = row.regex.as_ref().or(row.assigned.as_ref());
-        let lines = [("keyword", &row.keywords), ("command", &row.commands)];
-        for (what, texts) in lines {
-            for text in texts {
-                answer(&format!("  {what:<8} {text}"));
-            }
-        }
-        if let Some(regex) = expression {
-            answer(&format!("  {:<8} {regex}", "regex"));
-        }
-        for (what, samples) in [("finds", &row.hits), ("not", &row.misses)] {
-            for sample in samples {
-                answer(&format!("  {what:<8} {}", table::plain(&sample.text())));
-            }
+        let regex = row.regex.as_ref().or(row.assigned.as_ref()).cloned();
+        let samples = |samples: &[Sample]| samples.iter().map(|sample| table::plain(&sample.text())).collect();
+        for (what, texts) in [
+            ("keyword", row.keywords.clone()),
+            ("command", row.commands.clone()),
+            ("regex", regex.into_iter().collect()),
+            ("finds", samples(&row.hits)),
+            ("not", samples(&row.misses)),
+        ] {
+            texts.iter().for_each(|text| answer(&format!("  {what:<8} {text}")));
         }
     }
     if !rows.iter().any(|row| row.has_patterns()) {
@@ -136,14 +135,14 @@ fn test(global: &GlobalOptions, setup: &Setup, files: Vec<PathBuf>) -> Result<()
     }
     let Loaded { value: read, warnings } = read_rules(&paths)?;
     let rules = Rules::of(&read);
-    let in_force: BTreeMap<&str, &CheckRule> = rules.rows().iter().map(|row| (row.id.as_str(), row)).collect();
-    // Examples of a row that changes a rule of the checks are judged together with the rule's own.
-    let rows = read.iter().flat_map(|file| &file.rules);
-    let rows: BTreeMap<&str, CheckRule> =
-        rows.filter_map(|row| in_force.get(row.id.as_str()).map(|row| (row.id.as_str(), (*row).clone()))).collect();
+    let named: BTreeSet<&str> = read.iter().flat_map(|file| &file.rules).map(|row| row.id.as_str()).collect();
+    // Examples of a row that changes a rule of the checks are judged together with the rule's own. Of several rows of a
+    // rule, the last one counts.
+    let rows = rules.rows().iter().filter(|row| named.contains(row.id.as_str()));
+    let rows: BTreeMap<&str, &CheckRule> = rows.map(|row| (row.id.as_str(), row)).collect();
     Rules::of(&read).install();
     let wrong: Vec<(&CheckRule, MisjudgedExample)> =
-        rows.values().flat_map(|row| misjudged(row).into_iter().map(move |wrong| (row, wrong))).collect();
+        rows.values().flat_map(|row| misjudged(row).into_iter().map(move |wrong| (*row, wrong))).collect();
     let examples: usize = rows.values().map(|row| row.hits.len() + row.misses.len()).sum();
     let without = rows.values().filter(|row| row.has_patterns() && row.hits.is_empty()).count();
     if global.json {

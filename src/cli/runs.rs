@@ -24,38 +24,32 @@ pub(super) enum RunsAction {
     #[command(after_help = NOTES)]
     Diff(RunsDiffOptions),
     /// List runs of a running server, those with the newest calls first.
-    List(RunsListOptions),
+    List {
+        #[command(flatten)]
+        server: Server,
+        /// Agent of the runs.
+        #[arg(long)]
+        agent: Option<String>,
+        /// Only runs that stay in shadow, and runs of sessions and processes.
+        #[arg(long)]
+        in_shadow: bool,
+        /// Most runs to list, 1 to 500.
+        #[arg(long, value_name = "N")]
+        limit: Option<u32>,
+    },
     /// End a run, so that it no longer stays in shadow; the state of its stubs is dropped.
-    End(RunsEndOptions),
-}
-
-#[derive(Debug, Args)]
-pub(super) struct RunsListOptions {
-    #[command(flatten)]
-    server: Server,
-    /// Agent of the runs.
-    #[arg(long)]
-    agent: Option<String>,
-    /// Only runs that stay in shadow, and runs of sessions and processes.
-    #[arg(long)]
-    in_shadow: bool,
-    /// Most runs to list, 1 to 500.
-    #[arg(long, value_name = "N")]
-    limit: Option<u32>,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct RunsEndOptions {
-    #[command(flatten)]
-    server: Server,
-    /// Name of the run.
-    run: String,
-    /// Agent of the run; without it, the runs of this name of every agent.
-    #[arg(long)]
-    agent: Option<String>,
-    /// Reason; kept in the audit.
-    #[arg(long)]
-    reason: String,
+    End {
+        #[command(flatten)]
+        server: Server,
+        /// Name of the run.
+        run: String,
+        /// Agent of the run; without it, the runs of this name of every agent.
+        #[arg(long)]
+        agent: Option<String>,
+        /// Reason; kept in the audit.
+        #[arg(long)]
+        reason: String,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -81,47 +75,32 @@ enum FailOn {
 pub(super) async fn run(global: &GlobalOptions, action: RunsAction) -> Result<(), CommandFailure> {
     match action {
         RunsAction::Diff(options) => diff(global, options).await,
-        RunsAction::List(listing) => list(global, listing).await,
-        RunsAction::End(ending) => end(global, ending).await,
+        RunsAction::List { server, agent, in_shadow, limit } => {
+            let limit = limit.map(|limit| limit.to_string());
+            let query = vec![("agent", agent), ("in_shadow", in_shadow.then(|| true.to_string())), ("limit", limit)];
+            let runs = server.remote(global)?.get("v1/runs", &query).await?;
+            let mut rows = table::new(&["run", "agent", "of", "execution", "started by", "last call"]);
+            for item in items(&runs) {
+                let of = if item["named"] == true { "its name" } else { "session or process" }.to_owned();
+                let stays = item["stays_in_shadow"] == true;
+                let execution = if stays { "shadow (it began there)".to_owned() } else { cell(&item["execution"]) };
+                let [run, agent, started_by] = ["run", "agent", "started_by"].map(|name| cell(&item[name]));
+                let last = format!("{} ago", distance(&item["changed_at"]));
+                rows.add_row([run, agent, of, execution, started_by, last]);
+            }
+            global.print(&runs, || rows.to_string())
+        }
+        RunsAction::End { server, run, agent, reason } => {
+            let said = json!({"agent": agent, "reason": reason});
+            let path = path_with("v1/runs/", &run, "/end");
+            let ended = server.remote(global)?.send(Method::POST, &path, &said).await?;
+            global.print(&ended, || {
+                let ended = ended["ended"].as_array().into_iter().flatten();
+                let line = |one: &Value| format!("{} of {} has ended\n", cell(&one["run"]), cell(&one["agent"]));
+                ended.map(line).collect()
+            })
+        }
     }
-}
-
-async fn list(
-    global: &GlobalOptions,
-    RunsListOptions { server, agent, in_shadow, limit }: RunsListOptions,
-) -> Result<(), CommandFailure> {
-    let limit = limit.map(|limit| limit.to_string());
-    let query = vec![("agent", agent), ("in_shadow", in_shadow.then(|| true.to_string())), ("limit", limit)];
-    let runs = server.remote(global)?.get("v1/runs", &query).await?;
-    let mut rows = table::new(&["run", "agent", "of", "execution", "started by", "last call"]);
-    for item in items(&runs) {
-        let of = if item["named"] == true { "its name" } else { "session or process" };
-        let stays = item["stays_in_shadow"] == true;
-        let execution = if stays { "shadow (it began there)".to_owned() } else { cell(&item["execution"]) };
-        let [run, agent, started_by] = ["run", "agent", "started_by"].map(|name| cell(&item[name]));
-        rows.add_row([
-            run,
-            agent,
-            of.to_owned(),
-            execution,
-            started_by,
-            format!("{} ago", distance(&item["changed_at"])),
-        ]);
-    }
-    global.print(&runs, || rows.to_string())
-}
-
-async fn end(
-    global: &GlobalOptions,
-    RunsEndOptions { server, run, agent, reason }: RunsEndOptions,
-) -> Result<(), CommandFailure> {
-    let said = json!({"agent": agent, "reason": reason});
-    let ended = server.remote(global)?.send(Method::POST, &path_with("v1/runs/", &run, "/end"), &said).await?;
-    global.print(&ended, || {
-        let ended = ended["ended"].as_array().into_iter().flatten();
-        let line = |one: &Value| format!("{} of {} has ended\n", cell(&one["run"]), cell(&one["agent"]));
-        ended.map(line).collect()
-    })
 }
 
 async fn diff(

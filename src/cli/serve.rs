@@ -9,5 +9,5 @@ pub(super) async fn run(global: &GlobalOptions, bind: Option<SocketAddr>) -> Res
     let setup = global.setup(bind)?;
     setup.warnings.iter().for_each(|warning| complain(&warning.to_string()));
     setup.start_logs(setup.settings.logging.level.as_str());
-    Ok(Box::pin(app::serve(setup, |ready| answer(&format!("listening on http://{}", ready.address)))).await?)
+    Ok(Box::pin(app::serve(setup, |address| answer(&format!("listening on http://{address}")))).await?)
 }

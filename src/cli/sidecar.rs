@@ -1,6 +1,6 @@
 //! `umbra sidecar`: judges recorded sessions again.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
 use super::{CommandFailure, GlobalOptions, answer, answer_json, table};
 use crate::flows::sessions::replay::{Replay, replay_session};
@@ -19,26 +19,20 @@ const SHOWN: usize = 100;
 pub(super) enum SidecarAction {
     /// Judge each step of a session again by the present rules, and show the differences.
     #[command(after_help = NOTES)]
-    Replay(SidecarReplayOptions),
+    Replay {
+        /// Id of the session: ses_ and 32 hex digits.
+        session: SessionId,
+    },
     /// Judge the latest sessions again: what would other rules have said?
     #[command(after_help = NOTES)]
-    Backtest(SidecarBacktestOptions),
-}
-
-#[derive(Debug, Args)]
-pub(super) struct SidecarReplayOptions {
-    /// Id of the session: ses_ and 32 hex digits.
-    session: SessionId,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct SidecarBacktestOptions {
-    /// Only sessions of this agent.
-    #[arg(long)]
-    agent: Option<String>,
-    /// Most sessions to judge; the latest are taken.
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    sessions: u32,
+    Backtest {
+        /// Only sessions of this agent.
+        #[arg(long)]
+        agent: Option<String>,
+        /// Most sessions to judge; the latest are taken.
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        sessions: u32,
+    },
 }
 
 pub(super) async fn run(global: &GlobalOptions, action: SidecarAction) -> Result<(), CommandFailure> {
@@ -46,23 +40,23 @@ pub(super) async fn run(global: &GlobalOptions, action: SidecarAction) -> Result
     let Loaded { value: boundary, .. } = setup.boundary()?;
     let Loaded { value: rules, .. } = setup.guarding(&boundary.tools, &setup.shadows()?.value, &|_| None)?;
     let store = &database.store;
-    let ids = match &action {
-        SidecarAction::Replay(SidecarReplayOptions { session }) => Ok(vec![*session]),
-        SidecarAction::Backtest(SidecarBacktestOptions { agent, sessions }) => {
-            store.sessions().recent_sessions(agent.as_deref(), *sessions).await
-        }
-    };
-    let mut replays = Vec::new();
     let replayed = async {
-        for id in ids? {
+        let ids = match &action {
+            SidecarAction::Replay { session } => vec![*session],
+            SidecarAction::Backtest { agent, sessions } => {
+                store.sessions().recent_sessions(agent.as_deref(), *sessions).await?
+            }
+        };
+        let mut replays = Vec::new();
+        for id in ids {
             replays.extend(replay_session(store, &rules, &boundary.tools, id).await?);
         }
-        Ok(())
+        anyhow::Ok(replays)
     };
-    let done: Result<(), umbra_store::StoreError> = replayed.await;
+    let replayed = replayed.await;
     database.close().await;
-    done.map_err(anyhow::Error::from)?;
-    let one = matches!(action, SidecarAction::Replay(_));
+    let replays = replayed?;
+    let one = matches!(action, SidecarAction::Replay { .. });
     if one && replays.is_empty() {
         return Err(anyhow::anyhow!("session not found in this database").into());
     }

@@ -118,12 +118,8 @@ fn shadows(shadows: &Value) -> Table {
             Some(n) => format!(" ({n} checked, not judged)"),
         };
         let spent = format!("${:.4}", shadow["usd_today"].as_f64().unwrap_or_default());
-        let skips: Vec<String> = shadow["skips_today"]
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(|(reason, n)| format!("{reason} {n}"))
-            .collect();
+        let skips = shadow["skips_today"].as_object().into_iter().flatten();
+        let skips: Vec<String> = skips.map(|(reason, n)| format!("{reason} {n}")).collect();
         rows.add_row([
             name,
             mode,
@@ -138,11 +134,9 @@ fn shadows(shadows: &Value) -> Table {
 
 fn providers(providers: &Value) -> Table {
     let mut rows = table::new(&["model", "provider", "its name", "health", "failures in a row", "last error"]);
+    let parts = ["name", "provider", "model", "state", "consecutive_failures", "last_error"];
     for provider in all(providers) {
-        rows.add_row(
-            ["name", "provider", "model", "state", "consecutive_failures", "last_error"]
-                .map(|part| text(&provider[part])),
-        );
+        rows.add_row(parts.map(|part| text(&provider[part])));
     }
     rows
 }

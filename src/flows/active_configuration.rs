@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use crate::{
     budget::{self, PassedTasks, refusal_memory::RefusalMemory},
-    watch::{BadPattern, Watcher},
+    watch::Watcher,
 };
 use umbra_domain::{CostControl, Event, Shadow, Trigger, TriggerMark, TriggerSource};
 use umbra_llm::{Gateway, Readiness};
@@ -51,7 +51,7 @@ pub struct ActiveConfiguration {
 pub enum RulesError {
     /// An agent pattern is malformed.
     #[error(transparent)]
-    Pattern(#[from] BadPattern),
+    Pattern(#[from] globset::Error),
     /// The versions cannot be filed.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -45,22 +45,23 @@ use self::{
     audit::Audit,
     backtests::Backtests,
     decisions::Boundary,
-    events::{EventSpool, Events, Filer, Reservations, Writer, WriterSettings},
-    followers::{FindingFeed, FollowerSettings, Followers, OpenBreakers},
+    events::{EventSpool, Events, Filer, Reservations, Writer},
+    followers::{FindingFeed, Followers, OpenBreakers},
     gateways::Gateways,
     hooks::{Flagging, Hooks},
-    looks::{LookSettings, Looks},
+    looks::Looks,
     maintenance::Maintenance,
     otel::Otel,
-    reviews::{ReviewSettings, Reviews},
-    sessions::{Interventions, Sidecar, SidecarRulesInForce, SidecarSettings},
+    reviews::Reviews,
+    sessions::{Interventions, Sidecar, SidecarRulesInForce},
     verdicts::{Verdicts, Waiters},
 };
 use crate::{
     queue::{DispatcherHandle, WorkerHeartbeat},
     webhooks::Endpoints,
+    workspace::Workspace,
 };
-use umbra_config::settings::SidecarHooks;
+use umbra_config::Settings;
 use umbra_domain::clock::Clock;
 use umbra_store::{Store, installation::Installation};
 
@@ -131,29 +132,19 @@ pub struct FlowsParts {
     pub boundary: Boundary,
     /// Rules of the sidecar, to begin with.
     pub guarding: SidecarRulesInForce,
-    /// Bounds of the writer.
-    pub writer: WriterSettings,
+    /// Settings in force since the start.
+    pub settings: Arc<Settings>,
     /// Local queue of events while the database is away.
     pub spool: EventSpool,
-    /// Queued reviews above which further ones are skipped as `overload`.
-    pub max_queued: i64,
-    /// Bounds of reviews.
-    pub reviews: ReviewSettings,
-    /// Bounds of looks.
-    pub looks: LookSettings,
-    /// Bounds of breakers, reflexions and baselines.
-    pub followers: FollowerSettings,
-    /// Bounds of the sidecar.
-    pub sidecar: SidecarSettings,
-    /// Fate of hooked calls in which the built-in checks see a critical risk, and the sidecar's part in hooked sessions.
-    pub hooks: (Flagging, SidecarHooks),
+    /// Directory of documents as files, if there is one.
+    pub workspace: Option<Workspace>,
 }
 
 impl Flows {
     /// Builds all use cases. The caller runs the returned writer, filer of the spool, and reporter of the sidecar's
     /// interventions.
     pub fn new(parts: FlowsParts) -> (Self, Writer, Filer, Interventions) {
-        let FlowsParts { store, clock, rules, webhooks, installation, intake, pulse, boundary, spool, .. } = parts;
+        let FlowsParts { store, clock, rules, webhooks, installation, intake, pulse, boundary, settings, .. } = parts;
         let rules: RulesInForce = Arc::new(ArcSwap::from_pointee(rules));
         let webhooks = Arc::new(ArcSwap::from_pointee(webhooks));
         let reservations = Reservations {
@@ -163,18 +154,19 @@ impl Flows {
             installation: installation.clone(),
             intake: intake.clone(),
             pulse: pulse.clone(),
-            max_queued: parts.max_queued,
+            max_queued: settings.queue.max_queued.into(),
         };
-        let (events, writer, filer) = Events::new(reservations.clone(), spool, parts.writer);
+        let (events, writer, filer) = Events::new(reservations.clone(), parts.spool, Arc::clone(&settings));
         let verdicts = Verdicts { store: store.clone(), rules: Arc::clone(&rules), waiters: Waiters::default() };
         let (sidecar, interventions) = Sidecar::new(
             (store.clone(), clock.clone()),
             (boundary.clone(), events.clone(), verdicts.clone()),
             parts.guarding,
-            parts.sidecar,
+            (Arc::clone(&settings), parts.workspace),
         );
-        let looks = looks((&store, &clock, &installation), &rules, &verdicts, parts.looks);
+        let looks = looks((&store, &clock, &installation), &rules, &verdicts, &settings);
         let otel = Otel::new((store.clone(), clock.clone(), installation.clone()), events.clone(), looks.clone());
+        let flagging = Flagging(settings.boundary.hooks.flagged);
         let flows = Self {
             reviews: Reviews {
                 store: store.clone(),
@@ -182,7 +174,7 @@ impl Flows {
                 rules: Arc::clone(&rules),
                 installation: installation.clone(),
                 verdicts: verdicts.clone(),
-                settings: parts.reviews,
+                settings: Arc::clone(&settings),
             },
             looks,
             followers: Followers {
@@ -190,7 +182,7 @@ impl Flows {
                 clock: clock.clone(),
                 rules: Arc::clone(&rules),
                 verdicts: verdicts.clone(),
-                settings: parts.followers,
+                settings: Arc::clone(&settings),
                 open_breakers: OpenBreakers::default(),
                 tail: FindingFeed::default(),
                 webhooks: Arc::clone(&webhooks),
@@ -199,9 +191,9 @@ impl Flows {
             hooks: Hooks::new(
                 (store.clone(), clock.clone(), installation.clone()),
                 (boundary.clone(), otel.clone(), sidecar.clone()),
-                parts.hooks,
+                (flagging, settings.sidecar.companion()),
             ),
-            gateways: Gateways { sidecar: sidecar.clone(), events: events.clone(), flagging: parts.hooks.0 },
+            gateways: Gateways { sidecar: sidecar.clone(), events: events.clone(), flagging },
             otel,
             audit: Audit {
                 store: store.clone(),
@@ -247,8 +239,15 @@ fn looks(
     (store, clock, installation): (&Store, &Clock, &Installation),
     rules: &RulesInForce,
     verdicts: &Verdicts,
-    settings: LookSettings,
+    settings: &Arc<Settings>,
 ) -> Looks {
     let (store, clock, installation) = (store.clone(), clock.clone(), installation.clone());
-    Looks { store, clock, rules: Arc::clone(rules), installation, verdicts: verdicts.clone(), settings }
+    Looks {
+        store,
+        clock,
+        rules: Arc::clone(rules),
+        installation,
+        verdicts: verdicts.clone(),
+        settings: Arc::clone(settings),
+    }
 }

@@ -10,21 +10,9 @@ use std::{
 
 use tokio::time::Instant;
 
+use umbra_config::settings::Queue;
 use umbra_domain::{WorkerId, clock::Clock};
 use umbra_store::{Store, StoreError, jobs::QueueDepth};
-
-/// Times of the heartbeat.
-#[derive(Debug, Clone, Copy)]
-pub struct PulseSettings {
-    /// Interval of heartbeats.
-    pub heartbeat: Duration,
-    /// Time without a heartbeat after which a worker is dead.
-    pub dead_after: Duration,
-    /// Time without an own heartbeat after which nothing is started; less than `dead_after`.
-    pub fence_after: Duration,
-    /// Time without progress on a due job after which the process counts as stuck.
-    pub stuck_after: Duration,
-}
 
 /// Progress of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +28,9 @@ pub enum ProcessHealth {
 pub struct WorkerHeartbeat {
     store: Store,
     clock: Clock,
-    settings: PulseSettings,
+    settings: Queue,
+    /// Time without progress on a due job after which the process counts as stuck.
+    stuck_after: Duration,
     state: Arc<HeartbeatState>,
 }
 
@@ -57,8 +47,8 @@ struct HeartbeatState {
 }
 
 impl WorkerHeartbeat {
-    /// Returns a worker that is not enlisted yet: [`Self::beat`] enlists it.
-    pub fn new(store: Store, clock: Clock, settings: PulseSettings) -> Self {
+    /// Returns a worker that is not enlisted yet: [`Self::beat`] enlists it. `slowest`: longest call of a model.
+    pub fn new(store: Store, clock: Clock, settings: Queue, slowest: Duration) -> Self {
         let state = HeartbeatState {
             worker: Mutex::new(WorkerId(clock.new_id())),
             beat_at: Mutex::new(None),
@@ -67,12 +57,14 @@ impl WorkerHeartbeat {
             running: AtomicI64::new(0),
             reachable: AtomicBool::new(true),
         };
-        Self { store, clock, settings, state: Arc::new(state) }
+        // A slow model is no standstill.
+        let stuck_after = Duration::from_mins(1).max(slowest + Duration::from_secs(15));
+        Self { store, clock, settings, stuck_after, state: Arc::new(state) }
     }
 
-    /// Returns the times of the heartbeat.
-    pub fn settings(&self) -> PulseSettings {
-        self.settings
+    /// Returns the settings of the queue, with the times of the heartbeat.
+    pub fn settings(&self) -> &Queue {
+        &self.settings
     }
 
     /// Returns the worker id under which jobs may be leased now; `None` while our own heartbeat is too old to start
@@ -174,7 +166,7 @@ impl WorkerHeartbeat {
 
     /// Returns whether the process makes progress.
     pub fn health(&self) -> ProcessHealth {
-        if lock(&self.state.moved_at).elapsed() < self.settings.stuck_after {
+        if lock(&self.state.moved_at).elapsed() < self.stuck_after {
             ProcessHealth::Alive
         } else {
             ProcessHealth::Stuck

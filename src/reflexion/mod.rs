@@ -18,15 +18,6 @@ const NAME_CHARS: usize = 100;
 /// Most characters of a rule's name.
 const RULE_CHARS: usize = 64;
 
-/// Thresholds for a lesson.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReflexionLimits {
-    /// Events within the window in which the fault must be found, at least 2.
-    pub threshold: u32,
-    /// Time in which they must lie.
-    pub window: Duration,
-}
-
 /// Change of a lesson.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReflexionStep {
@@ -42,11 +33,12 @@ pub enum ReflexionStep {
 
 /// Returns the change of a lesson, from whether one is open, the number of events within the window that show the
 /// fault, and the number since the open lesson's first (people may have found some to be false in the meantime).
-pub fn step(is_open: bool, recent: u32, events: u32, limits: &ReflexionLimits) -> ReflexionStep {
+/// `threshold`: such events from which a fault is a lesson, at least 2.
+pub fn step(is_open: bool, recent: u32, events: u32, threshold: u32) -> ReflexionStep {
     match is_open {
-        false if recent >= limits.threshold => ReflexionStep::Open,
+        false if recent >= threshold => ReflexionStep::Open,
         false => ReflexionStep::Nothing,
-        true if recent == 0 || events < limits.threshold => ReflexionStep::Close,
+        true if recent == 0 || events < threshold => ReflexionStep::Close,
         true => ReflexionStep::GoOn,
     }
 }

@@ -11,7 +11,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use umbra_domain::{Event, ReviewScope, Shadow, Trigger, TriggerMark, TriggerSource, WatchRule};
 
@@ -20,16 +20,6 @@ mod tests;
 
 /// Most agents whose rules are remembered; agents choose their names, so this is bounded.
 const REMEMBERED_AGENTS: usize = 10_000;
-
-/// Pattern that cannot be compiled.
-#[derive(Debug, thiserror::Error)]
-#[error("the agent pattern {pattern:?} is not a valid glob: {problem}")]
-pub struct BadPattern {
-    /// Text of the pattern.
-    pub pattern: String,
-    /// Description of its fault.
-    pub problem: String,
-}
 
 /// Shadow that watches an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,12 +51,7 @@ pub struct Watcher {
 #[derive(Debug)]
 struct CompiledWatchRule {
     shadow: usize,
-    /// True if its shadow has a cost floor and is switched on.
-    has_floor: bool,
-    /// Triggers of the rule; with [`Trigger::All`] where it also matches events without triggers.
-    triggers: TriggerBits,
-    /// True if its shadow reviews whole tasks: steps of tasks match as well.
-    of_tasks: bool,
+    interest: Interest,
     except: GlobSet,
     source: WatchRule,
 }
@@ -75,8 +60,11 @@ struct CompiledWatchRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Interest {
     rule: usize,
+    /// Triggers of the rule; with [`Trigger::All`] where it also matches events without triggers.
     triggers: TriggerBits,
+    /// True if its shadow reviews whole tasks: steps of tasks match as well.
     of_tasks: bool,
+    /// True if its shadow has a cost floor and is switched on.
     has_floor: bool,
 }
 
@@ -114,7 +102,7 @@ impl Watcher {
     ///
     /// # Errors
     /// An agent pattern is not a glob.
-    pub fn compile<'a>(shadows: impl IntoIterator<Item = &'a Shadow>) -> Result<Self, BadPattern> {
+    pub fn compile<'a>(shadows: impl IntoIterator<Item = &'a Shadow>) -> Result<Self, globset::Error> {
         let mut rules = Vec::new();
         let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
         let mut globs = GlobSetBuilder::new();
@@ -123,7 +111,8 @@ impl Watcher {
             for source in &observer.watch {
                 let index = rules.len();
                 if source.agent.contains(['*', '?', '[', '{', '\\']) {
-                    globs.add(glob(&source.agent)?);
+                    // Agent names are no paths: `*` matches any characters.
+                    globs.add(Glob::new(&source.agent)?);
                     glob_rules.push(index);
                 } else {
                     exact.entry(source.agent.clone()).or_default().push(index);
@@ -131,18 +120,17 @@ impl Watcher {
                 let without_triggers = source.all.then_some(Trigger::All);
                 let of_tasks = observer.scope == ReviewScope::Trajectory;
                 let named = bits(source.triggers.iter().copied().chain(without_triggers));
-                rules.push(CompiledWatchRule {
-                    shadow,
-                    has_floor: observer.enabled && observer.cost_control.skip_if_task_cost_below.is_some(),
-                    triggers: if of_tasks { named & bit(Trigger::TaskComplete) } else { named },
-                    of_tasks,
-                    except: glob_set(&source.except)?,
-                    source: source.clone(),
-                });
+                let triggers = if of_tasks { named & bit(Trigger::TaskComplete) } else { named };
+                let has_floor = observer.enabled && observer.cost_control.skip_if_task_cost_below.is_some();
+                let interest = Interest { rule: index, triggers, of_tasks, has_floor };
+                let mut except = GlobSetBuilder::new();
+                for pattern in &source.except {
+                    except.add(Glob::new(pattern)?);
+                }
+                rules.push(CompiledWatchRule { shadow, interest, except: except.build()?, source: source.clone() });
             }
         }
-        let globs = globs.build().map_err(|error| bad("", &error))?;
-        Ok(Self { rules, exact, globs, glob_rules, seen: RwLock::default() })
+        Ok(Self { rules, exact, globs: globs.build()?, glob_rules, seen: RwLock::default() })
     }
 
     /// Returns the shadows that watch an event with these triggers, each once, in the order of the configuration.
@@ -159,12 +147,8 @@ impl Watcher {
                 // A shadow's rules are next to each other.
                 Some(last) if last.shadow == rule.shadow => last.matched |= matched,
                 _ => {
-                    watching.push(Match {
-                        shadow: rule.shadow,
-                        trigger: Trigger::All,
-                        matched,
-                        of_task: rule.of_tasks,
-                    });
+                    let (shadow, of_task) = (rule.shadow, interest.of_tasks);
+                    watching.push(Match { shadow, trigger: Trigger::All, matched, of_task });
                 }
             }
         }
@@ -192,16 +176,8 @@ impl Watcher {
         let mut found: Vec<usize> = self.exact.get(agent).cloned().unwrap_or_default();
         found.extend(self.globs.matches(agent).into_iter().filter_map(|glob| self.glob_rules.get(glob)));
         found.sort_unstable();
-        let rules = found.into_iter().filter_map(|index| Some((index, self.rules.get(index)?)));
-        let interests: Vec<Interest> = rules
-            .filter(|(_, rule)| !rule.except.is_match(agent))
-            .map(|(index, rule)| Interest {
-                rule: index,
-                triggers: rule.triggers,
-                of_tasks: rule.of_tasks,
-                has_floor: rule.has_floor,
-            })
-            .collect();
+        let rules = found.into_iter().filter_map(|index| self.rules.get(index));
+        let interests = rules.filter(|rule| !rule.except.is_match(agent)).map(|rule| rule.interest).collect();
         self.seen.write().unwrap_or_else(PoisonError::into_inner).remember(agent, interests)
     }
 }
@@ -234,25 +210,4 @@ fn bit(trigger: Trigger) -> TriggerBits {
 
 fn bits(triggers: impl IntoIterator<Item = Trigger>) -> TriggerBits {
     triggers.into_iter().fold(0, |bits, trigger| bits | bit(trigger))
-}
-
-/// Compiles a glob. Agent names are no paths: `*` matches any characters.
-fn glob(pattern: &str) -> Result<Glob, BadPattern> {
-    GlobBuilder::new(pattern)
-        .literal_separator(false)
-        .backslash_escape(true)
-        .build()
-        .map_err(|error| bad(pattern, &error))
-}
-
-fn glob_set(patterns: &[String]) -> Result<GlobSet, BadPattern> {
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        set.add(glob(pattern)?);
-    }
-    set.build().map_err(|error| bad("", &error))
-}
-
-fn bad(pattern: &str, error: &globset::Error) -> BadPattern {
-    BadPattern { pattern: pattern.to_owned(), problem: error.kind().to_string() }
 }

@@ -93,7 +93,7 @@ fn invalid_glob_is_named_in_the_error() {
     for (agent, except, named) in [("team-[", "x", "team-["), ("*", "{a", "{a")] {
         let bad = WatchRule { except: vec![except.into()], ..rule(agent, &[Error]) };
         let error = Watcher::compile(&[shadow(vec![bad])]).expect_err("it is no glob");
-        assert_eq!(error.pattern, named);
+        assert_eq!(error.glob(), Some(named));
         assert!(error.to_string().contains(named), "{error}");
     }
 }

@@ -88,7 +88,7 @@ fn every_fault_begins_with_file_line_and_column() {
     assert!(first_lines[0].starts_with("conf/shadows.yaml:4:11: "), "{shown}");
     assert!(first_lines[1].starts_with("conf/shadows.yaml:5:12: "), "{shown}");
     assert!(first_lines[2].starts_with("conf/shadows.yaml:6:5: "), "{shown}");
-    assert_eq!(report.to_json()["faults"].as_array().map(Vec::len), Some(3));
+    assert_eq!(serde_json::json!(report)["faults"].as_array().map(Vec::len), Some(3));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::{
     BenchGlobalOptions, answer, answer_json,
     load::{self, Figures, Load, NUMBER},
-    progress, requests,
+    processors, progress, requests,
     testbed::Testbed,
 };
 
@@ -36,10 +36,7 @@ pub struct DecideBenchOptions {
 }
 
 pub async fn run(global: &BenchGlobalOptions, options: &DecideBenchOptions) -> anyhow::Result<()> {
-    let bed = Testbed::open(global).await?;
-    let measured = measure(&bed, options).await;
-    bed.close().await;
-    let [real, nodb] = measured?;
+    let [real, nodb] = Testbed::with(global, async |bed| measure(bed, options).await).await?;
     let ratio = real.per_s / nodb.per_s.max(f64::MIN_POSITIVE);
     if global.json {
         let Figures { per_s, p50_ms, p99_ms } = real;
@@ -50,7 +47,7 @@ pub async fn run(global: &BenchGlobalOptions, options: &DecideBenchOptions) -> a
     for (name, Figures { per_s, p50_ms, p99_ms }) in [("with a durable audit", real), ("without a database", nodb)] {
         answer(&format!("{name}: {per_s:.0} decisions/s, p50 {p50_ms:.2} ms, p99 {p99_ms:.2} ms"));
     }
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let processors = processors();
     answer(&format!("{ratio:.2} x; servers, Postgres and the generator of the load shared {processors} processors"));
     Ok(())
 }
@@ -68,10 +65,7 @@ async fn measure(bed: &Testbed, options: &DecideBenchOptions) -> anyhow::Result<
             let connections = usize::from(options.connections);
             let (address, requests) = (server.address, Arc::clone(&requests));
             let load = Load { address, requests, connections, round: number, every: None };
-            let Some(turn) = bed.tasks.soft().run_until_cancelled(load::run(&load, SETTLE, round, || {})).await else {
-                bail!("stopped")
-            };
-            let turn = turn?;
+            let turn = load::run(&load, SETTLE, round, || {}).await?;
             rounds[which].push(Figures::of(&turn));
             if which == 0 {
                 answered += turn.in_all;

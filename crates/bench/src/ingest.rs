@@ -19,20 +19,21 @@
 //! them, the higher the figures. Processor time an event is that of the server and of Postgres, without the
 //! generator's. At the end the stored events are counted: fewer than were acknowledged is a failure.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use serde::Serialize;
+use serde_json::json;
 
 use crate::{
-    BenchGlobalOptions,
-    load::{self, Load},
-    progress,
-    report::{IngestReport, Round},
-    requests,
+    BenchGlobalOptions, answer, answer_json,
+    load::{self, Figures, Load, median, rounded},
+    processors, progress, requests,
     testbed::{Server, Testbed},
     usage,
 };
+use umbra::cli::table;
 
 /// Turns of each variant.
 const ROUNDS: u32 = 5;
@@ -65,20 +66,89 @@ struct Variant {
     name: &'static str,
     server: usize,
     load: Load,
-    events_per_request: usize,
+    events_per_request: u32,
     answered: u64,
     rounds: Vec<Round>,
 }
 
-pub async fn run(global: &BenchGlobalOptions, options: &IngestBenchOptions) -> anyhow::Result<()> {
-    let bed = Testbed::open(global).await?;
-    let measured = measure(&bed, options).await;
-    bed.close().await;
-    measured?.show(global.json)
+/// Figures of one turn of one variant.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    requests: Figures,
+    /// Processor time an event, in microseconds.
+    server_us: Option<f64>,
+    postgres_us: Option<f64>,
 }
 
-/// Measures between the start of Postgres and its stop; the servers stop at the end.
-async fn measure(bed: &Testbed, options: &IngestBenchOptions) -> anyhow::Result<IngestReport> {
+/// Medians of a variant over its rounds.
+#[derive(Debug, Serialize)]
+struct VariantMedians {
+    name: &'static str,
+    req_per_s: f64,
+    events_per_s: f64,
+    p50_ms: f64,
+    p99_ms: f64,
+    /// Processor time of server and Postgres together, in microseconds.
+    cpu_us_per_event: Option<f64>,
+    server_us_per_event: Option<f64>,
+    postgres_us_per_event: Option<f64>,
+}
+
+pub async fn run(global: &BenchGlobalOptions, options: &IngestBenchOptions) -> anyhow::Result<()> {
+    // The figure of memory is the peak of the real server.
+    let (variants, rss_mib) = Testbed::with(global, async |bed| measure(bed, options).await).await?;
+    let mut rows: Vec<VariantMedians> = variants.iter().map(VariantMedians::of).collect();
+    rows.sort_by_key(|row| row.name);
+    let rate = |name: &str| rows.iter().find(|row| row.name == name).map(|row| row.req_per_s).unwrap_or_default();
+    let ratio = |to: &str| Some(rate(to)).filter(|to| *to > 0.0).map(|to| rounded(rate("real") / to, 2));
+    let (naive, nodb, rss_mib) = (ratio("naive"), ratio("nodb"), rss_mib.map(|mib| rounded(mib, 1)));
+    if global.json {
+        return answer_json(
+            &json!({"variants": rows, "real_vs_naive": naive, "real_vs_nodb": nodb, "rss_mib": rss_mib}),
+        );
+    }
+    let headings = ["variant", "requests/s", "events/s", "p50 ms", "p99 ms", "cpu us/event", "server", "postgres"];
+    let mut table = table::new(&headings);
+    let figure = |value: Option<f64>, digits| value.map_or("-".to_owned(), |value| format!("{value:.digits$}"));
+    for row in &rows {
+        table.add_row([
+            row.name.to_owned(),
+            format!("{:.0}", row.req_per_s),
+            format!("{:.0}", row.events_per_s),
+            format!("{:.2}", row.p50_ms),
+            format!("{:.2}", row.p99_ms),
+            figure(row.cpu_us_per_event, 1),
+            figure(row.server_us_per_event, 1),
+            figure(row.postgres_us_per_event, 1),
+        ]);
+    }
+    answer(&table.to_string());
+    let [naive, nodb, rss_mib] = [naive, nodb, rss_mib].map(|value| figure(value, 2));
+    answer(&format!("real is {naive} x naive and {nodb} x nodb; its server took {rss_mib} MiB at most"));
+    answer(&format!("server, Postgres and the generator of the load shared {} processors", processors()));
+    Ok(())
+}
+
+impl VariantMedians {
+    fn of(Variant { name, events_per_request, rounds, .. }: &Variant) -> Self {
+        let requests = Figures::median(&rounds.iter().map(|round| round.requests).collect::<Vec<_>>());
+        let us = |figure: fn(&Round) -> Option<f64>| median(rounds.iter().filter_map(figure).collect());
+        let (server, postgres) = (us(|round| round.server_us), us(|round| round.postgres_us));
+        Self {
+            name,
+            req_per_s: rounded(requests.per_s, 1),
+            events_per_s: rounded(requests.per_s * f64::from(*events_per_request), 1),
+            p50_ms: rounded(requests.p50_ms, 3),
+            p99_ms: rounded(requests.p99_ms, 3),
+            cpu_us_per_event: server.zip(postgres).map(|(server, postgres)| rounded(server + postgres, 2)),
+            server_us_per_event: server.map(|us| rounded(us, 2)),
+            postgres_us_per_event: postgres.map(|us| rounded(us, 2)),
+        }
+    }
+}
+
+/// Measures the variants, and the peak memory of the real server.
+async fn measure(bed: &Testbed, options: &IngestBenchOptions) -> anyhow::Result<([Variant; 4], Option<f64>)> {
     let shadows = bed.shadows(options.shadows.as_deref())?;
     let servers = [
         bed.serve_variant(SCHEMAS[0], &shadows, "nodb").await?,
@@ -88,25 +158,25 @@ async fn measure(bed: &Testbed, options: &IngestBenchOptions) -> anyhow::Result<
     let (singles, batches) = (Arc::new(requests::singles()), Arc::new(requests::batches()));
     let connections = usize::from(options.connections);
     let single = |name, server: usize| variant(name, server, &servers, &singles, connections, 1);
+    let batch = u32::try_from(requests::BATCH)?;
     let mut variants = [
-        single("nodb", 0)?,
-        single("naive", 1)?,
-        single("real", 2)?,
-        variant("real_batch", 2, &servers, &batches, connections.min(BATCH_CONNECTIONS), requests::BATCH)?,
+        single("nodb", 0),
+        single("naive", 1),
+        single("real", 2),
+        variant("real_batch", 2, &servers, &batches, connections.min(BATCH_CONNECTIONS), batch),
     ];
     let round = Duration::from_secs(options.seconds.into()) / ROUNDS;
     let mut rss_mib = None;
     for number in 0..=ROUNDS {
         for variant in &mut variants {
-            let Some(server) = servers.get(variant.server) else { continue };
             progress(&match number {
                 0 => format!("warming up {}", variant.name),
                 _ => format!("round {number} of {ROUNDS}: {}", variant.name),
             });
+            let server = &servers[variant.server];
             let (settle, time) = if number == 0 { (WARM_UP, SETTLE) } else { (SETTLE, round) };
-            let turn = turn(variant, server, bed.database.postmaster(), settle, time);
-            let Some(measured) = bed.tasks.soft().run_until_cancelled(turn).await else { bail!("stopped") };
-            let measured = measured.with_context(|| format!("variant {}", variant.name))?;
+            let turn = turn(variant, server, bed.database.postmaster(), settle, time).await;
+            let measured = turn.with_context(|| format!("variant {}", variant.name))?;
             if number > 0 {
                 variant.rounds.push(measured);
             }
@@ -116,21 +186,20 @@ async fn measure(bed: &Testbed, options: &IngestBenchOptions) -> anyhow::Result<
         }
     }
     count_stored(bed, &variants).await?;
-    let rounds: BTreeMap<_, _> = variants.into_iter().map(|variant| (variant.name, variant.rounds)).collect();
-    Ok(IngestReport::new(["naive", "nodb", "real", "real_batch"], &rounds, rss_mib))
+    Ok((variants, rss_mib))
 }
 
 fn variant(
     name: &'static str,
     server: usize,
-    servers: &[Server],
+    servers: &[Server; 3],
     requests: &Arc<Vec<Vec<u8>>>,
     connections: usize,
-    events_per_request: usize,
-) -> anyhow::Result<Variant> {
-    let address = servers.get(server).context("no such server")?.address;
-    let load = Load { address, requests: Arc::clone(requests), connections, round: 0, every: None };
-    Ok(Variant { name, server, load, events_per_request, answered: 0, rounds: Vec::new() })
+    events_per_request: u32,
+) -> Variant {
+    let (address, requests) = (servers[server].address, Arc::clone(requests));
+    let load = Load { address, requests, connections, round: 0, every: None };
+    Variant { name, server, load, events_per_request, answered: 0, rounds: Vec::new() }
 }
 
 /// Measures one turn of a variant.
@@ -146,15 +215,20 @@ async fn turn(
     let answered = load::run(&variant.load, settle, time, edge).await?;
     variant.answered += answered.in_all;
     let (first, last) = (used.first().copied().unwrap_or_default(), used.last().copied().unwrap_or_default());
-    let between = |from: Option<Duration>, to: Option<Duration>| from.zip(to).map(|(from, to)| to.saturating_sub(from));
-    Ok(Round::new(&answered, variant.events_per_request, between(first.0, last.0), between(first.1, last.1)))
+    #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52")]
+    let events = (answered.latencies.len() as f64 * f64::from(variant.events_per_request)).max(1.0);
+    let us = |from: Option<Duration>, to: Option<Duration>| {
+        from.zip(to).map(|(from, to)| to.saturating_sub(from).as_secs_f64() * 1e6 / events)
+    };
+    let (server_us, postgres_us) = (us(first.0, last.0), us(first.1, last.1));
+    Ok(Round { requests: Figures::of(&answered), server_us, postgres_us })
 }
 
 /// Fails where a schema holds fewer events than were acknowledged.
 async fn count_stored(bed: &Testbed, variants: &[Variant]) -> anyhow::Result<()> {
     for (server, schema) in SCHEMAS.into_iter().enumerate().skip(1) {
         let of_server = variants.iter().filter(|variant| variant.server == server);
-        let acknowledged: u64 = of_server.map(|variant| variant.answered * variant.events_per_request as u64).sum();
+        let acknowledged: u64 = of_server.map(|variant| variant.answered * u64::from(variant.events_per_request)).sum();
         let stored = bed.rows(schema, "event").await?;
         if stored < acknowledged {
             bail!("{schema}: {acknowledged} events were acknowledged, but only {stored} are stored");

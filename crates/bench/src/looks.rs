@@ -60,19 +60,8 @@ struct Figures {
     passed_over: u64,
 }
 
-/// Counters from the server's `/metrics`.
-#[derive(Debug, Clone, Copy)]
-struct Counters {
-    looked_at: u64,
-    waiting: u64,
-    passed_over: u64,
-}
-
 pub async fn run(global: &BenchGlobalOptions, options: &LooksBenchOptions) -> anyhow::Result<()> {
-    let bed = Testbed::open(global).await?;
-    let measured = measure(&bed, options).await;
-    bed.close().await;
-    let rates = measured?;
+    let rates = Testbed::with(global, async |bed| measure(bed, options).await).await?;
     if global.json {
         return answer_json(&json!({ "rates": rates }));
     }
@@ -99,9 +88,7 @@ async fn measure(bed: &Testbed, options: &LooksBenchOptions) -> anyhow::Result<V
     for (at, rate) in options.rates.iter().enumerate() {
         let server = bed.serve(&format!("bench_looks_{at}"), &shadows, &[]).await?;
         progress(&format!("{rate} events a second"));
-        let one = at_rate(&server, *rate, Duration::from_secs(options.seconds.into()));
-        let Some(figures) = bed.tasks.soft().run_until_cancelled(one).await else { bail!("stopped") };
-        measured.push(figures?);
+        measured.push(at_rate(&server, *rate, Duration::from_secs(options.seconds.into())).await?);
     }
     Ok(measured)
 }
@@ -114,34 +101,34 @@ async fn at_rate(server: &Server, rate: u32, time: Duration) -> anyhow::Result<F
         round: 0,
         every: Some(Duration::from_secs(CONNECTIONS.into()) / rate),
     };
-    let before = counters(server).await?;
+    let [looked_at_before, ..] = counters(server).await?;
     let answered = load::run(&load, SETTLE, time, || {}).await?;
     let acknowledged = Instant::now();
-    let posted = counters(server).await?;
+    let [looked_at_then, waiting, _] = counters(server).await?;
     // The server's figure of waiting events is as old as its last page.
-    let (mut last, mut caught_up) = (posted, None);
+    let (mut looked_at, mut still_waiting, mut passed_over, mut caught_up) = (0, waiting, 0, None);
     while caught_up.is_none_or(|at: Instant| at.elapsed() < SURELY) {
         if acknowledged.elapsed() > CATCH_UP {
-            bail!("{} events wait for the checks after {} s", last.waiting, CATCH_UP.as_secs());
+            bail!("{still_waiting} events wait for the checks after {} s", CATCH_UP.as_secs());
         }
         sleep(BETWEEN).await;
-        last = counters(server).await?;
-        caught_up = (last.waiting == 0).then(|| caught_up.unwrap_or_else(Instant::now));
+        [looked_at, still_waiting, passed_over] = counters(server).await?;
+        caught_up = (still_waiting == 0).then(|| caught_up.unwrap_or_else(Instant::now));
     }
     let caught_up = caught_up.unwrap_or(acknowledged).duration_since(acknowledged);
     Ok(Figures {
         rate,
         accepted_per_s: per_s(answered.latencies.len() as u64, answered.time),
-        looked_at_per_s: per_s(posted.looked_at - before.looked_at, SETTLE + time),
-        waiting: posted.waiting,
+        looked_at_per_s: per_s(looked_at_then - looked_at_before, SETTLE + time),
+        waiting,
         caught_up_s: caught_up.as_secs_f64(),
-        looked_at: last.looked_at,
-        passed_over: last.passed_over,
+        looked_at,
+        passed_over,
     })
 }
 
-async fn counters(server: &Server) -> anyhow::Result<Counters> {
+/// Reads the events that were looked at, those that wait, and those that were passed over.
+async fn counters(server: &Server) -> anyhow::Result<[u64; 3]> {
     let series = ["umbra_looks_total", "umbra_check_backlog", "umbra_check_backlog_shed_total"];
-    let [looked_at, waiting, passed_over] = load::metrics(server.address, series).await?;
-    Ok(Counters { looked_at, waiting, passed_over })
+    load::metrics(server.address, series).await
 }

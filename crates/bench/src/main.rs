@@ -8,7 +8,6 @@ mod ingest;
 mod load;
 mod looks;
 mod otlp;
-mod report;
 mod requests;
 mod sidecar;
 mod testbed;
@@ -75,9 +74,13 @@ impl BenchCommand {
     fn threads(&self) -> Option<usize> {
         let sends =
             matches!(self, Self::Ingest(_) | Self::Decide(_) | Self::Looks(_) | Self::Otlp(_) | Self::Sidecar(_));
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        sends.then(|| processors.div_ceil(2))
+        sends.then(|| processors().div_ceil(2))
     }
+}
+
+/// Returns the number of processors that a bench and its servers share.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn main() -> ExitCode {

@@ -10,7 +10,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use nix::{
     sys::signal::{Signal, kill},
@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use crate::{
     BenchGlobalOptions, answer, answer_json,
     load::{self, Answered, Figures, Load},
-    progress, requests,
+    processors, progress, requests,
     testbed::Testbed,
 };
 
@@ -64,10 +64,7 @@ struct Stopped {
 }
 
 pub async fn run(global: &BenchGlobalOptions, options: &SidecarBenchOptions) -> anyhow::Result<()> {
-    let bed = Testbed::open(global).await?;
-    let measured = measure(&bed, options).await;
-    bed.close().await;
-    let ([livez, few, many], stopped) = measured?;
+    let ([livez, few, many], stopped) = Testbed::with(global, async |bed| measure(bed, options).await).await?;
     let ratio = |step: Figures| step.p50_ms / livez.p50_ms.max(f64::MIN_POSITIVE);
     if global.json {
         return answer_json(&json!({"livez": livez, "tools_200": few, "tools_2000": many, "stopped": stopped,
@@ -81,12 +78,10 @@ pub async fn run(global: &BenchGlobalOptions, options: &SidecarBenchOptions) -> 
         "the database stopped: {per_s:.0}/s, p50 {p50_ms:.2} ms, p99 {p99_ms:.2} ms, the slowest {slowest_ms:.0} ms of \
          {deadline_ms} ms; {late} late, {passive} times passive"
     ));
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let (few, many, agents, processors) = (ratio(few), ratio(many), options.sessions, processors());
     answer(&format!(
-        "a step takes {:.1} and {:.1} x a bare request (p50); server, Postgres and {} agents shared {processors} processors",
-        ratio(few),
-        ratio(many),
-        options.sessions
+        "a step takes {few:.1} and {many:.1} x a bare request (p50); server, Postgres and {agents} agents shared \
+         {processors} processors"
     ));
     Ok(())
 }
@@ -112,32 +107,25 @@ async fn measure(bed: &Testbed, options: &SidecarBenchOptions) -> anyhow::Result
     for number in 1..=ROUNDS {
         for (which, agents) in agents.iter().enumerate() {
             progress(&format!("round {number} of {ROUNDS}: {}", VARIANTS[which]));
-            let turn = steps(server.address, agents, SETTLE, round);
-            let Some(turn) = bed.tasks.soft().run_until_cancelled(turn).await else { bail!("stopped") };
-            rounds[which].push(Figures::of(&turn?));
+            rounds[which].push(Figures::of(&steps(server.address, agents, SETTLE, round).await?));
         }
     }
-    let missed = missed(server.address).await?;
-    if missed.0 > 0 {
-        progress(&format!("{} answers lacked something: the machine is too busy for this many sessions", missed.0));
+    let [late_before, passive_before] = missed(server.address).await?;
+    if late_before > 0 {
+        progress(&format!("{late_before} answers lacked something: the machine is too busy for this many sessions"));
     }
     progress("the database is stopped");
     let held = StoppedProcess::stop(bed.database.postmaster().context("the private Postgres has ended")?)?;
     let time = Duration::from_secs(options.seconds.into());
-    let turn = match agents.last() {
-        Some(agents) => bed.tasks.soft().run_until_cancelled(steps(server.address, agents, Duration::ZERO, time)).await,
-        None => None,
-    };
-    let after = self::missed(server.address).await;
+    let turn = steps(server.address, &agents[TOOLS.len()], Duration::ZERO, time).await?;
+    let [late, passive] = missed(server.address).await?;
     drop(held);
-    let (Some(turn), after) = (turn, after?) else { bail!("stopped") };
-    let turn = turn?;
     let stopped = Stopped {
         figures: Figures::of(&turn),
         slowest_ms: turn.quantile_ms(1.0),
         deadline_ms: bed.setup.settings.sidecar.deadline.as_millis(),
-        late: after.0.saturating_sub(missed.0),
-        passive: after.1.saturating_sub(missed.1),
+        late: late.saturating_sub(late_before),
+        passive: passive.saturating_sub(passive_before),
     };
     Ok((rounds.map(|rounds| Figures::median(&rounds)), stopped))
 }
@@ -169,9 +157,9 @@ fn bare() -> Vec<u8> {
 }
 
 /// Returns the number of answers that lacked a part for lateness, and the times that the sidecar became passive.
-async fn missed(address: SocketAddr) -> anyhow::Result<(u64, u64)> {
+async fn missed(address: SocketAddr) -> anyhow::Result<[u64; 2]> {
     let names = ["umbra_sidecar_missed_total{why=\"deadline\"}", "umbra_sidecar_passive_total"];
-    load::metrics(address, names).await.map(Into::into)
+    load::metrics(address, names).await
 }
 
 /// Attaches a sidecar and returns the agent's steps as requests.

@@ -38,17 +38,32 @@ pub struct Testbed {
     /// Settings of the bench itself.
     pub setup: Setup,
     /// Signals that end the bench early.
-    pub tasks: Tasks,
-    umbra: PathBuf,
+    tasks: Tasks,
+    /// Program under test.
+    pub umbra: PathBuf,
     scratch: TempDir,
 }
 
 impl Testbed {
+    /// Measures in a testbed, until a signal comes.
+    ///
+    /// # Errors
+    /// As [`Self::open`] and `measure`, or a signal came.
+    pub async fn with<T>(
+        global: &BenchGlobalOptions,
+        measure: impl AsyncFnOnce(&Self) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let bed = Self::open(global).await?;
+        let measured = bed.tasks.soft().run_until_cancelled(measure(&bed)).await;
+        bed.database.close().await;
+        measured.context("stopped")?
+    }
+
     /// Creates the directory and starts Postgres.
     ///
     /// # Errors
     /// There is no program to measure, or Postgres cannot be started.
-    pub async fn open(global: &BenchGlobalOptions) -> anyhow::Result<Self> {
+    async fn open(global: &BenchGlobalOptions) -> anyhow::Result<Self> {
         let umbra = match &global.umbra {
             Some(path) => path.clone(),
             None => std::env::current_exe()?.with_file_name("umbra"),
@@ -79,11 +94,6 @@ impl Testbed {
     /// Returns a path in the directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.scratch.path().join(name)
-    }
-
-    /// Returns the program under test.
-    pub fn umbra(&self) -> &Path {
-        &self.umbra
     }
 
     /// Writes a file into the directory and returns its path.
@@ -148,11 +158,6 @@ impl Testbed {
         let count: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(count)).fetch_one(&mut connection).await?;
         connection.close().await?;
         Ok(u64::try_from(count)?)
-    }
-
-    /// Stops Postgres. Dropping `self` removes the directory.
-    pub async fn close(self) {
-        self.database.close().await;
     }
 }
 

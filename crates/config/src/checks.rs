@@ -12,7 +12,7 @@ use super::{
     file::read_checked,
     keys::{Keys, Record, Shape, document},
     number::{decimal, whole},
-    shape::{Flag, List, MappingShape, shown, word},
+    shape::{Flag, List, MappingShape, refuse, word},
     text::{Text, free_text, text},
     toml::parse,
     tree::{Node, NodeValue},
@@ -295,14 +295,7 @@ impl Shape for OneSample {
             NodeValue::List(parts) => {
                 parts.iter().map(|part| if let NodeValue::Text(text) = &part.kind { Some(text.clone()) } else { None })
             }
-            _ => {
-                faults.fault(
-                    node.at,
-                    format!("{} is not an example", shown(node)),
-                    "write a text, or an array of its parts",
-                );
-                return None;
-            }
+            _ => return refuse(node, "is not an example", "write a text, or an array of its parts", faults),
         };
         let parts: Option<Vec<String>> = parts.collect();
         if parts.is_none() {

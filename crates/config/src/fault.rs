@@ -3,10 +3,7 @@
 //! The reader writes into a [`Faults`], which ends as a [`Report`] for people (`FILE:LINE:COLUMN: message`, then the
 //! line with a caret) or for tools (JSON). A value that may be a secret is never repeated.
 
-use std::{
-    fmt::{self, Write as _},
-    path::Path,
-};
+use std::{fmt, path::Path};
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -104,11 +101,6 @@ impl Report {
             snippet: None,
         };
         Self { faults: vec![fault], warnings: Vec::new() }
-    }
-
-    /// Returns the report for tools: `{"faults": [...], "warnings": [...]}`.
-    pub fn to_json(&self) -> serde_json::Value {
-        serde_json::to_value(self).unwrap_or_default()
     }
 }
 
@@ -244,17 +236,12 @@ fn snippet(text: &str, at: SourcePosition, show: ShownPart) -> Option<String> {
 
 /// Replaces characters that could move a terminal's cursor or reorder its text, one for one.
 pub(super) fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| {
-            if is_printable(c) {
-                c
-            } else if c == '\t' {
-                ' '
-            } else {
-                '\u{fffd}'
-            }
-        })
-        .collect()
+    let shown = |c| match c {
+        '\t' => ' ',
+        c if is_printable(c) => c,
+        _ => '\u{fffd}',
+    };
+    text.chars().map(shown).collect()
 }
 
 /// True if a character is visible as itself: no control, bidirectional or invisible character.
@@ -266,31 +253,19 @@ pub fn is_printable(c: char) -> bool {
 
 /// Returns a value for a message: cleaned, cut and in quotes.
 pub(super) fn quoted(text: &str) -> String {
-    let mut shown = String::from("\"");
-    for (index, c) in mask_passwords(&clean(text)).chars().enumerate() {
-        if index == QUOTED_CHARS {
-            shown.push('…');
-            break;
-        }
-        shown.push(c);
+    let text = mask_passwords(&clean(text));
+    match text.char_indices().nth(QUOTED_CHARS) {
+        Some((end, _)) => format!("\"{}…\"", text.split_at(end).0),
+        None => format!("\"{text}\""),
     }
-    shown.push('"');
-    shown
 }
 
 /// Joins words for a message: `a, b or c`.
 pub(super) fn listed(words: &[&str]) -> String {
-    let mut text = String::new();
-    for (index, word) in words.iter().enumerate() {
-        let joint = match index {
-            0 => "",
-            _ if index + 1 == words.len() => " or ",
-            _ => ", ",
-        };
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{joint}{word}");
+    match words {
+        [before @ .., last] if !before.is_empty() => format!("{} or {last}", before.join(", ")),
+        _ => words.concat(),
     }
-    text
 }
 
 /// Replaces `user:password` by stars, one for one, in each text that looks like a URL.

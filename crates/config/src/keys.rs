@@ -36,8 +36,7 @@ impl<V, F: FnMut(&mut Keys<'_>) -> Option<V>> Shape for Record<F> {
             faults.fault(node.at, message, "write `key: value` lines, indented below it");
             return None;
         };
-        let mut keys =
-            Keys { known: Vec::new(), hidden: Vec::new(), work: Work::Read { at: node.at, entries, faults } };
+        let mut keys = Keys { known: Vec::new(), work: Work::Read { at: node.at, entries, faults } };
         let value = (self.0)(&mut keys);
         keys.refuse_unknown();
         value
@@ -45,7 +44,7 @@ impl<V, F: FnMut(&mut Keys<'_>) -> Option<V>> Shape for Record<F> {
 
     fn schema(&mut self) -> Value {
         let work = Work::Describe { properties: Map::new(), required: Vec::new() };
-        let mut keys = Keys { known: Vec::new(), hidden: Vec::new(), work };
+        let mut keys = Keys { known: Vec::new(), work };
         (self.0)(&mut keys);
         let Work::Describe { properties, required } = keys.work else { return Value::Null };
         let mut schema = json!({"type": "object", "additionalProperties": false, "properties": properties});
@@ -60,8 +59,6 @@ impl<V, F: FnMut(&mut Keys<'_>) -> Option<V>> Shape for Record<F> {
 pub(super) struct Keys<'a> {
     /// Keys declared so far.
     known: Vec<&'static str>,
-    /// Keys that are refused with a message of their own, and never suggested.
-    hidden: Vec<&'static str>,
     work: Work<'a>,
 }
 
@@ -73,17 +70,13 @@ enum Work<'a> {
 impl Keys<'_> {
     /// Declares a key that must be present. Returns `None` when it is missing or faulty, and while describing.
     pub fn required<S: Shape>(&mut self, key: &'static str, about: &str, shape: S) -> Option<S::Value> {
-        let missing = match &self.work {
-            Work::Read { at, .. } => (self.entry(key).is_none()).then_some(*at),
-            Work::Describe { .. } => None,
-        };
-        match (missing, &mut self.work) {
-            (Some(at), Work::Read { faults, .. }) => {
+        match &mut self.work {
+            Work::Describe { required, .. } => required.push(key),
+            Work::Read { at, entries, faults } if find(entries, key).is_none() => {
                 let about = first_sentence(about);
-                faults.fault(at, format!("`{key}` is missing"), format!("add `{key}:` here. {about}"));
+                faults.fault(*at, format!("`{key}` is missing"), format!("add `{key}:` here. {about}"));
             }
-            (_, Work::Describe { required, .. }) => required.push(key),
-            _ => {}
+            Work::Read { .. } => {}
         }
         self.optional(key, about, shape)
     }
@@ -133,14 +126,6 @@ impl Keys<'_> {
         if let Some(value) = self.optional(key, about, shape) {
             *slot = value;
         }
-    }
-
-    /// Declares a key of a later version: it is refused with a message that says so, never ignored.
-    pub fn later(&mut self, key: &'static str, help: &str) {
-        if self.has(key) {
-            self.fault(key, "this key is not available in this version", help);
-        }
-        self.hidden.push(key);
     }
 
     /// True if the key is present with a value.
@@ -199,12 +184,9 @@ impl Keys<'_> {
     }
 
     fn refuse_unknown(&mut self) {
-        let (known, hidden) = (&self.known, &self.hidden);
+        let known = &self.known;
         let Work::Read { entries, faults, .. } = &mut self.work else { return };
-        for entry in *entries {
-            if known.iter().chain(hidden).any(|key| *key == entry.key) {
-                continue;
-            }
+        for entry in entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
             let help = match nearest(&entry.key, known.iter().copied()) {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => format!("known keys: {}", listed(known)),

@@ -9,7 +9,7 @@ use super::{
     fault::Faults,
     keys::Shape,
     quantity::{parse_bytes, parse_duration, show_bytes, show_duration},
-    shape::shown,
+    shape::refuse,
     tree::{Node, NodeValue},
 };
 
@@ -65,12 +65,8 @@ fn bounded<R, V>(
     faults: &mut Faults,
     within: impl FnOnce(R) -> Option<V>,
 ) -> Option<V> {
-    let wrong = if read.is_some() { "out of bounds".to_owned() } else { format!("not {what}") };
-    let value = read.and_then(within);
-    if value.is_none() {
-        faults.fault(node.at, format!("{} is {wrong}", shown(node)), help);
-    }
-    value
+    let wrong = if read.is_some() { "is out of bounds".to_owned() } else { format!("is not {what}") };
+    read.and_then(within).or_else(|| refuse(node, &wrong, help, faults))
 }
 
 /// Shape of a number within bounds, such as money.

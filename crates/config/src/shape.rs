@@ -22,6 +22,12 @@ pub(super) fn shown(node: &Node) -> String {
     }
 }
 
+/// Notes that the value of a node is unfit, and returns that nothing was read.
+pub(super) fn refuse<T>(node: &Node, why: &str, help: impl Into<String>, faults: &mut Faults) -> Option<T> {
+    faults.fault(node.at, format!("{} {why}", shown(node)), help);
+    None
+}
+
 /// Shape of `true` or `false`.
 pub(super) struct Flag;
 
@@ -29,11 +35,10 @@ impl Shape for Flag {
     type Value = bool;
 
     fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<bool> {
-        let NodeValue::Flag(flag) = node.kind else {
-            faults.fault(node.at, format!("{} is not true or false", shown(node)), "write true or false");
-            return None;
-        };
-        Some(flag)
+        match node.kind {
+            NodeValue::Flag(flag) => Some(flag),
+            _ => refuse(node, "is not true or false", "write true or false", faults),
+        }
     }
 
     fn schema(&mut self) -> Value {
@@ -54,8 +59,7 @@ impl<S: Shape> Shape for OffShape<S> {
             NodeValue::Map(_) => self.0.read(node, faults).map(Some),
             _ => {
                 let help = "write off, or its keys: {key: value}; {} takes the default of each";
-                faults.fault(node.at, format!("{} is not off or a mapping", shown(node)), help);
-                None
+                refuse(node, "is not off or a mapping", help, faults)
             }
         }
     }
@@ -88,16 +92,15 @@ impl<T: Copy> Shape for WordShape<T> {
 
     fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<T> {
         let word = if let NodeValue::Text(text) = &node.kind { text.as_str() } else { "" };
-        let found = self.words.iter().find(|(name, _)| *name == word).map(|(_, value)| *value);
-        if found.is_none() {
-            let names: Vec<&str> = self.words.iter().map(|(name, _)| *name).collect();
-            let help = match nearest(word, names.iter().copied()) {
-                Some(meant) if !word.is_empty() => format!("did you mean `{meant}`? Allowed: {}", listed(&names)),
-                _ => format!("write {}", listed(&names)),
-            };
-            faults.fault(node.at, format!("{} is not an allowed value", shown(node)), help);
+        if let Some((_, value)) = self.words.iter().find(|(name, _)| *name == word) {
+            return Some(*value);
         }
-        found
+        let names: Vec<&str> = self.words.iter().map(|(name, _)| *name).collect();
+        let help = match nearest(word, names.iter().copied()) {
+            Some(meant) if !word.is_empty() => format!("did you mean `{meant}`? Allowed: {}", listed(&names)),
+            _ => format!("write {}", listed(&names)),
+        };
+        refuse(node, "is not an allowed value", help, faults)
     }
 
     fn schema(&mut self) -> Value {
@@ -123,14 +126,7 @@ impl<S: Shape> Shape for List<S> {
         let items = match &node.kind {
             NodeValue::List(items) => items,
             _ if self.single => return Some(vec![self.item.read(node, faults)?]),
-            _ => {
-                faults.fault(
-                    node.at,
-                    format!("{} is not a list", shown(node)),
-                    "write `- item` lines, or [item, item]",
-                );
-                return None;
-            }
+            _ => return refuse(node, "is not a list", "write `- item` lines, or [item, item]", faults),
         };
         if !self.len.contains(&items.len()) {
             let help = format!("write {} to {} items", self.len.start(), self.len.end());
@@ -166,8 +162,7 @@ impl<S: Shape> Shape for MappingShape<S> {
 
     fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Self::Value> {
         let NodeValue::Map(entries) = &node.kind else {
-            faults.fault(node.at, format!("{} is not a mapping", shown(node)), "write `name: value` lines");
-            return None;
+            return refuse(node, "is not a mapping", "write `name: value` lines", faults);
         };
         if entries.len() > self.max {
             let help = format!("write at most {}", self.max);

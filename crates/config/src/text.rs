@@ -4,7 +4,6 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use globset::Glob;
-use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use super::{
@@ -108,11 +107,6 @@ pub(super) fn agent_glob() -> Text<String> {
             Err(error) => Err(format!("{}; globs are like writer-*, *-agent, {{a,b}}, [ab]?", error.kind())),
         }
     })
-}
-
-/// Shape of a secret that `parse` accepts.
-pub(super) fn secret(what: &'static str, parse: fn(&str) -> Result<SecretString, String>) -> Text<SecretString> {
-    text(what, 16_384, parse).secret()
 }
 
 /// Shape of a host in an allow list: a name, `*.` and a name for all hosts below it, or an address; in lower case.

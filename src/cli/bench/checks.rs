@@ -28,8 +28,8 @@ pub(in crate::cli) struct ChecksBenchOptions {
     #[arg(required = true, value_name = "DIR")]
     paths: Vec<PathBuf>,
     /// Judge every set by this check, whatever the name of the set.
-    #[arg(long, value_name = "NAME")]
-    check: Option<String>,
+    #[arg(long, value_name = "NAME", value_parser = named_check)]
+    check: Option<CheckName>,
     #[command(flatten)]
     output: SetsOutput,
     /// Do not measure throughput, which takes seconds (minutes in a debug build).
@@ -43,16 +43,10 @@ const TRIGGERS: &str = "triggers";
 pub(in crate::cli) fn run(global: &GlobalOptions, options: &ChecksBenchOptions) -> Result<(), CommandFailure> {
     // Texts are judged by the rules that the settings name.
     global.quiet_setup()?;
-    let forced = match options.check.as_deref() {
-        None => None,
-        Some(word) => Some(own_check(word).ok_or_else(|| {
-            CommandFailure::Usage(format!("--check: check {word:?} not found; the checks: {}", known_checks()))
-        })?),
-    };
     let mut sets = Vec::new();
     let mut texts = Vec::new();
     for (name, files) in labelled::files(&options.paths)? {
-        if name == TRIGGERS && forced.is_none() {
+        if name == TRIGGERS && options.check.is_none() {
             let mut events = Vec::new();
             for file in &files {
                 events.extend(labelled::events(file)?);
@@ -60,7 +54,7 @@ pub(in crate::cli) fn run(global: &GlobalOptions, options: &ChecksBenchOptions) 
             sets.extend(of_triggers(&events, options.output.mistakes)?);
             continue;
         }
-        let Some(check) = forced.or_else(|| own_check(&name)) else {
+        let Some(check) = options.check.or_else(|| own_check(&name)) else {
             complain(&format!(
                 "{name}: left out because no check has this name; --check NAME judges the set by one check"
             ));
@@ -89,6 +83,10 @@ pub(in crate::cli) fn run(global: &GlobalOptions, options: &ChecksBenchOptions) 
         answer(&speed.lines());
     }
     Ok(())
+}
+
+fn named_check(word: &str) -> Result<CheckName, String> {
+    own_check(word).ok_or_else(|| format!("check {word:?} not found; {}", known_checks()))
 }
 
 fn known_checks() -> String {

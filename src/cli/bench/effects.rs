@@ -7,9 +7,8 @@
 
 use std::path::PathBuf;
 
-use anyhow::anyhow;
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::{Map, Value};
 
 use super::{
@@ -28,13 +27,23 @@ pub(in crate::cli) struct EffectsBenchOptions {
 }
 
 /// Tool whose effect is known.
+#[derive(Debug, Deserialize)]
 struct Labelled {
-    id: String,
-    tool: ToolName,
-    description: String,
+    id: Option<String>,
+    server: Option<String>,
+    name: String,
+    description: Option<String>,
+    #[serde(default, alias = "inputSchema")]
     input_schema: Value,
+    #[serde(default)]
     arguments: Map<String, Value>,
+    #[serde(deserialize_with = "effect")]
     effect: Effect,
+}
+
+fn effect<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Effect, D::Error> {
+    let word = String::deserialize(deserializer)?;
+    Effect::parse(&word).ok_or_else(|| D::Error::custom(format!("effect: {word:?} is not read, write or destructive")))
 }
 
 /// Results of the classifier: counts, and a recall.
@@ -64,7 +73,11 @@ struct Mistake {
 }
 
 pub(in crate::cli) fn run(global: &GlobalOptions, options: &EffectsBenchOptions) -> Result<(), CommandFailure> {
-    let report = EffectsReport::of(&rows(options)?);
+    let rows = labelled::lines(&options.file, |place, mut row: Labelled| {
+        row.id.get_or_insert_with(|| place.to_owned());
+        Ok(row)
+    });
+    let report = EffectsReport::of(rows?);
     if global.json {
         return answer_json(&report);
     }
@@ -72,45 +85,18 @@ pub(in crate::cli) fn run(global: &GlobalOptions, options: &EffectsBenchOptions)
     Ok(())
 }
 
-fn rows(options: &EffectsBenchOptions) -> anyhow::Result<Vec<Labelled>> {
-    #[derive(Deserialize)]
-    struct Line {
-        id: Option<String>,
-        #[serde(default)]
-        server: Option<String>,
-        name: String,
-        #[serde(default)]
-        description: Option<String>,
-        #[serde(default, alias = "inputSchema")]
-        input_schema: Value,
-        #[serde(default)]
-        arguments: Map<String, Value>,
-        effect: String,
-    }
-    labelled::lines(&options.file, |place, line: Line| {
-        let effect = Effect::parse(&line.effect)
-            .ok_or_else(|| anyhow!("{place}: effect: {:?} is not read, write or destructive", line.effect))?;
-        Ok(Labelled {
-            id: line.id.unwrap_or_else(|| place.to_owned()),
-            tool: ToolName { server: line.server, name: line.name },
-            description: line.description.unwrap_or_default(),
-            input_schema: line.input_schema,
-            arguments: line.arguments,
-            effect,
-        })
-    })
-}
-
 impl EffectsReport {
-    fn of(rows: &[Labelled]) -> Self {
+    fn of(rows: Vec<Labelled>) -> Self {
         let mut report = Self { n: rows.len(), ..Self::default() };
         let mut seen = 0_u32;
         let mut destructive = 0_u32;
         for row in rows {
+            let tool = ToolName { server: row.server, name: row.name };
+            let described = row.description.unwrap_or_default();
             let classified = effect_of(None, None, CallDeclarations::default(), || {
-                classify(&row.tool, &row.description, &row.input_schema, false)
+                classify(&tool, &described, &row.input_schema, false)
             })
-            .with_arguments(&row.arguments, &row.tool);
+            .with_arguments(&row.arguments, &tool);
             report.reads += usize::from(row.effect == Effect::Read);
             destructive += u32::from(row.effect == Effect::Destructive);
             seen += u32::from(row.effect == Effect::Destructive && classified.effect == Effect::Destructive);
@@ -123,7 +109,7 @@ impl EffectsReport {
             };
             report.r#unsafe += usize::from(kind == "unsafe");
             report.over_stubbed += usize::from(kind == "over_stubbed");
-            let (id, why) = (row.id.clone(), classified.why);
+            let (id, why) = (row.id.unwrap_or_default(), classified.why);
             report.mistakes.push(Mistake { id, kind, effect: row.effect, said: classified.effect, why });
         }
         report.destructive = usize::try_from(destructive).unwrap_or_default();

@@ -120,8 +120,11 @@ pub(in crate::cli) async fn run(global: &GlobalOptions, options: &JudgeBenchOpti
         Ok(())
     })
     .await?;
-    show(global, options, &rows, &keys, &known, with_model.then_some(priced))?;
-    told_apart(options, &rows, &keys, &known, solvent)
+    let replied = rows.iter().zip(&keys).filter_map(|(row, key)| Some((row.clone(), known.get(key)?)));
+    let (judged, replies): (Vec<LabelledText>, Vec<&JudgeReply>) = replied.unzip();
+    let left = rows.len() - judged.len();
+    show(global, options, (&judged, &replies), left, with_model.then_some(priced))?;
+    told_apart(options, &replies, left, solvent)
 }
 
 /// Returns the shadow that judges, with the chosen model.
@@ -197,7 +200,7 @@ async fn ask(
             let (gateway, shadow, tab) = (Arc::clone(gateway), Arc::clone(shadow), Arc::clone(tab));
             running.spawn(async move {
                 let tried = trial::review(&gateway, &shadow, &tab, event(&row)).await;
-                tried.map(|tried| reply(key, row.id, tried))
+                tried.map(|tried| tried.map(|tried| reply(key, row.id, tried)))
             });
         }
         let Some(done) = running.join_next().await else { break };
@@ -214,15 +217,10 @@ async fn ask(
     Ok(solvent)
 }
 
-/// Converts the result of a trial; `None` where there was no money for it.
-fn reply(key: String, id: String, tried: TrialOutcome) -> Option<JudgeReply> {
-    let (judgement, took, failure) = match tried {
-        TrialOutcome::Judged(judgement, took) => (judgement, took, None),
-        TrialOutcome::NoOpinion(judgement, took, why) => (judgement, took, Some(why)),
-        TrialOutcome::NoMoney => return None,
-    };
-    let TrialUsage { calls, cost, tokens, time } = took;
-    Some(JudgeReply {
+/// Converts the outcome of a trial.
+fn reply(key: String, id: String, TrialOutcome { judgement, usage, failure }: TrialOutcome) -> JudgeReply {
+    let TrialUsage { calls, cost, tokens, time } = usage;
+    JudgeReply {
         key,
         id,
         assessment: judgement.assessment,
@@ -245,7 +243,7 @@ fn reply(key: String, id: String, tried: TrialOutcome) -> Option<JudgeReply> {
         tokens,
         cost,
         ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
-    })
+    }
 }
 
 /// Ranks rows by their assessment, then by how low the score is.
@@ -263,23 +261,19 @@ fn said(reply: &JudgeReply, bad_from: Assessment) -> RowJudgement {
 fn show(
     global: &GlobalOptions,
     options: &JudgeBenchOptions,
-    rows: &[LabelledText],
-    keys: &[String],
-    known: &HashMap<String, JudgeReply>,
+    (judged, replies): (&[LabelledText], &[&JudgeReply]),
+    left: usize,
     model: Option<bool>,
 ) -> Result<(), CommandFailure> {
     let bad_from = if options.flag_at == "suggest" { Assessment::Suggest } else { Assessment::Flag };
-    let replied = || rows.iter().zip(keys).filter_map(|(row, key)| Some((row, known.get(key)?)));
-    let judged: Vec<LabelledText> = replied().map(|(row, _)| row.clone()).collect();
-    let said: Vec<RowJudgement> = replied().map(|(_, reply)| said(reply, bad_from)).collect();
-    let left = rows.len() - judged.len();
+    let said: Vec<RowJudgement> = replies.iter().map(|reply| said(reply, bad_from)).collect();
     if judged.is_empty() {
         return Err(anyhow!("the budget does not cover a single call").into());
     }
     let name = options.file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = name.split('.').next().unwrap_or_default().to_owned();
-    let set = Set::of(name, options.model.clone(), &judged, &said, options.output.mistakes);
-    let bill = JudgementCost::of(&replied().map(|(_, reply)| reply).collect::<Vec<_>>(), left, model);
+    let set = Set::of(name, options.model.clone(), judged, &said, options.output.mistakes);
+    let bill = JudgementCost::of(replies, left, model);
     let sets = [set];
     options.output.draw(&format!("{} on labelled texts", options.model), &sets)?;
     if global.json {
@@ -296,18 +290,16 @@ fn show(
 /// all.
 fn told_apart(
     options: &JudgeBenchOptions,
-    rows: &[LabelledText],
-    keys: &[String],
-    known: &HashMap<String, JudgeReply>,
+    replies: &[&JudgeReply],
+    left: usize,
     solvent: bool,
 ) -> Result<(), CommandFailure> {
-    let left = keys.iter().filter(|key| !known.contains_key(*key)).count();
-    let failures: Vec<&str> =
-        keys.iter().filter_map(|key| known.get(key)).filter_map(|reply| reply.failure.as_deref()).collect();
+    let all = replies.len() + left;
+    let failures: Vec<&str> = replies.iter().filter_map(|reply| reply.failure.as_deref()).collect();
     let how =
         if options.out.is_some() { "the same command tries again" } else { "with --out FILE a later run can continue" };
     if let Some(why) = failures.last() {
-        let (silent, all, model) = (failures.len(), rows.len(), &options.model);
+        let (silent, model) = (failures.len(), &options.model);
         complain(&format!(
             "{model} gave no verdict on {silent} of {all} rows, and the verdict of the checks counts for them ({how}): \
              {why}"
@@ -317,5 +309,5 @@ fn told_apart(
         let why = if solvent { "the model does not answer" } else { "the budget does not cover another call" };
         complain(&format!("{left} rows were not judged because {why}: {how}"));
     }
-    if left > 0 || failures.len() == rows.len() { Err(CommandFailure::AlreadyReported) } else { Ok(()) }
+    if left > 0 || failures.len() == all { Err(CommandFailure::AlreadyReported) } else { Ok(()) }
 }

@@ -7,7 +7,6 @@ pub mod corpus;
 mod effects;
 mod judge;
 mod labelled;
-mod plot;
 mod replies;
 mod scores;
 mod sets;

@@ -4,13 +4,13 @@ use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, context, value::Serde};
 use serde::Serialize;
 
 use super::{
     super::{answer, table},
     bag_of_words::bag_of_words,
     labelled::LabelledText,
-    plot,
     scores::{Counts, RowJudgement, Scores},
 };
 
@@ -32,7 +32,7 @@ impl SetsOutput {
     /// Draws the sets, if that was asked for.
     pub fn draw(&self, title: &str, sets: &[Set]) -> anyhow::Result<()> {
         let Some(file) = &self.svg else { return Ok(()) };
-        fs::write(file, plot::svg(title, sets)?).with_context(|| format!("{} cannot be written", file.display()))
+        fs::write(file, svg(title, sets)?).with_context(|| format!("{} cannot be written", file.display()))
     }
 
     /// Prints the sets for people.
@@ -161,6 +161,15 @@ fn markdown(sets: &[Set]) -> String {
         text += &line(&set.cells().map(|cell| cell.replace('|', "\\|")));
     }
     text
+}
+
+/// Renders F1 of each set with its interval, beside the bag of words, as a picture with a legend.
+fn svg(title: &str, sets: &[Set]) -> Result<String, minijinja::Error> {
+    let mut plot = Environment::new();
+    plot.set_undefined_behavior(UndefinedBehavior::Strict);
+    plot.set_auto_escape_callback(|_| AutoEscape::Html);
+    plot.add_filter("share", |share: Option<f64>| figure(share, None));
+    Ok(plot.render_str(include_str!("plot.j2"), context! { title, sets => Serde(sets) })? + "\n")
 }
 
 /// Prints tables for people: the sets, their sources, and the mistakes that were asked for.

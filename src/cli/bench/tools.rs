@@ -33,6 +33,23 @@ const DEPTH: usize = 10;
 /// Texts of one request to the embedding model.
 const BATCH: usize = 16;
 
+/// Columns of the table: heading, figure, and digits behind the point.
+const FIGURES: [(&str, &str, usize); 13] = [
+    ("queries", "n", 0),
+    ("tools", "tools", 0),
+    ("remembered", "remembered", 0),
+    ("hit@1", "hit@1", 3),
+    ("hit@3", "hit@3", 3),
+    ("hit@5", "hit@5", 3),
+    ("hit@10", "hit@10", 3),
+    ("MRR", "mrr", 3),
+    ("nDCG@10", "ndcg@10", 3),
+    ("confidence", "confidence", 3),
+    ("error", "calibration_error", 3),
+    ("µs", "us_per_query", 0),
+    ("p99", "p99_us", 0),
+];
+
 /// Tools and tasks to measure on.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ToolsBenchOptions {
@@ -122,8 +139,7 @@ pub(in crate::cli) async fn run(global: &GlobalOptions, options: &ToolsBenchOpti
         if global.json {
             return answer_json(&serde_json::json!({"halves": halves}));
         }
-        ToolSearchReport::show(&halves);
-        return Ok(());
+        return Ok(ToolSearchReport::show(&halves)?);
     }
     let examples = match &options.examples {
         Some(file) => first_of_each(listed.wanted(file)?, most),
@@ -133,8 +149,7 @@ pub(in crate::cli) async fn run(global: &GlobalOptions, options: &ToolsBenchOpti
     if global.json {
         return answer_json(&report);
     }
-    ToolSearchReport::show(&[report]);
-    Ok(())
+    Ok(ToolSearchReport::show(&[report])?)
 }
 
 /// Computes vectors of all tools and tasks, by their texts.
@@ -339,44 +354,18 @@ impl ToolSearchReport {
         })
     }
 
-    fn show(reports: &[Self]) {
-        let share = |value: f64| format!("{value:.3}");
-        let mut rows = table::new(&[
-            "queries",
-            "tools",
-            "remembered",
-            "hit@1",
-            "hit@3",
-            "hit@5",
-            "hit@10",
-            "MRR",
-            "nDCG@10",
-            "confidence",
-            "error",
-            "µs",
-            "p99",
-        ]);
+    fn show(reports: &[Self]) -> serde_json::Result<()> {
+        let mut rows = table::new(&FIGURES.map(|(heading, ..)| heading));
         for report in reports {
-            rows.add_row([
-                report.n.to_string(),
-                report.tools.to_string(),
-                report.remembered.to_string(),
-                share(report.hit_at_1),
-                share(report.hit_at_3),
-                share(report.hit_at_5),
-                share(report.hit_at_10),
-                share(report.mrr),
-                share(report.ndcg_at_10),
-                share(report.confidence),
-                share(report.calibration_error),
-                format!("{:.0}", report.us_per_query),
-                format!("{:.0}", report.p99_us),
-            ]);
+            let report = serde_json::to_value(report)?;
+            let cell = |name: &str, digits| format!("{:.digits$}", report[name].as_f64().unwrap_or_default());
+            rows.add_row(FIGURES.map(|(_, name, digits)| cell(name, digits)));
         }
         answer(&format!("{rows}\n"));
         let kept_apart: usize = reports.iter().map(|report| report.kept_apart).sum();
         if kept_apart > 0 {
             answer(&format!("for {kept_apart} queries, nearly identical remembered tasks were left out\n"));
         }
+        Ok(())
     }
 }

@@ -85,7 +85,7 @@ fn put(
             )
             .into());
         }
-        text = replace(&text, contract).with_context(|| name.to_string())?;
+        text = replace(&text, contract).map_err(|why| anyhow!("{name}: {why}"))?;
         changed.push(contract.id());
     }
     if !changed.is_empty() {

@@ -336,20 +336,9 @@ pub(super) fn server(hook: &HookFlags) -> anyhow::Result<String> {
 
 /// Returns the words that run the hook.
 fn hook_words(program: &str, host: &Host, event: &str, hook: &HookFlags) -> String {
-    let mut words = vec![
-        program.to_owned(),
-        host.name.to_owned(),
-        "--event".to_owned(),
-        event.to_owned(),
-        "--mode".to_owned(),
-        hook.mode.clone(),
-    ];
-    for (name, value) in [("--url", &hook.url), ("--agent", &hook.agent)] {
-        if let Some(value) = value {
-            words.extend([name.to_owned(), quoted(value)]);
-        }
-    }
-    words.join(" ")
+    let given = [("--url", &hook.url), ("--agent", &hook.agent)].into_iter();
+    let given = given.filter_map(|(name, value)| Some(format!(" {name} {}", quoted(value.as_ref()?))));
+    format!("{program} {} --event {event} --mode {}{}", host.name, hook.mode, given.collect::<String>())
 }
 
 /// Quotes a word for a shell, if it needs that.
@@ -429,33 +418,28 @@ fn write_scripts(place: &HostSettings, line: &dyn Fn(&str) -> String) -> anyhow:
     for event in place.installation.events {
         let path = place.path.join(event);
         let text = format!("#!/bin/sh\n{}\n", line(event));
-        let before = settings_file::read(&path)?;
-        if before.as_deref() == Some(&*text) {
-            continue;
+        let refusal = "is another program's hook, and there can be only one: call both from a script of yours";
+        if write_own(&path, &text, |before| is_ours(before, place.host), refusal)? {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+            changed = true;
         }
-        if before.is_some_and(|before| !is_ours(&before, place.host)) {
-            bail!(
-                "{} is another program's hook, and there can be only one: call both from a script of yours",
-                path.display()
-            );
-        }
-        settings_file::write(&path, &text)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
-        changed = true;
     }
     Ok(changed)
 }
 
 fn write_plugin(place: &HostSettings, hook: &HookFlags) -> anyhow::Result<bool> {
     let text = plugin::text(place.host, hook)?;
-    let before = settings_file::read(&place.path)?;
-    if before.as_deref() == Some(&*text) {
+    write_own(&place.path, &text, plugin::is_ours, "is not Umbra's: move it away first")
+}
+
+/// Writes a file that is ours as a whole; returns false if it was there.
+fn write_own(path: &Path, text: &str, is_ours: impl Fn(&str) -> bool, refusal: &str) -> anyhow::Result<bool> {
+    let before = settings_file::read(path)?;
+    if before.as_deref() == Some(text) {
         return Ok(false);
     }
-    if before.is_some_and(|before| !plugin::is_ours(&before)) {
-        bail!("{} is not Umbra's: move it away first", place.shown());
-    }
-    settings_file::write(&place.path, &text)?;
+    ensure!(before.is_none_or(|before| is_ours(&before)), "{} {refusal}", path.display());
+    settings_file::write(path, text)?;
     Ok(true)
 }
 
@@ -491,15 +475,8 @@ fn prove(line: &str, event: &str, mode: HookMode) -> anyhow::Result<String> {
 }
 
 /// Returns what the hooks of a host cannot do.
-pub(super) fn limits(host: &Host, mode: HookMode, timeout: Option<&str>) -> Vec<String> {
-    let mut limits = Vec::new();
-    let needs_timeout = Installation::of(host).form != SettingsForm::Plugin;
-    if mode == HookMode::Enforce && timeout.is_none() && needs_timeout {
-        limits.push(
-            "no `timeout` program was found: a frozen hook lets the call run once the host's own time is over"
-                .to_owned(),
-        );
-    }
-    limits.extend(host.unseen.iter().map(|unseen| (*unseen).to_owned()));
-    limits
+fn limits(host: &Host, mode: HookMode, timeout: Option<&str>) -> impl Iterator<Item = &'static str> {
+    let needs_timeout = mode == HookMode::Enforce && Installation::of(host).form != SettingsForm::Plugin;
+    let without = "no `timeout` program was found: a frozen hook lets the call run once the host's own time is over";
+    (needs_timeout && timeout.is_none()).then_some(without).into_iter().chain(host.unseen.iter().copied())
 }

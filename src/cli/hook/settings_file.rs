@@ -7,7 +7,6 @@
 use std::{
     fs,
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -17,6 +16,7 @@ use jsonc_parser::{
     cst::{CstArray, CstInputValue, CstObject, CstRootNode},
 };
 use serde_json::Value;
+use tempfile::NamedTempFile;
 
 use umbra_hooks::installation::SettingsForm;
 
@@ -124,16 +124,14 @@ pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     if permissions.as_ref().is_some_and(fs::Permissions::readonly) {
         bail!("{} is read-only; nothing was changed", target.display());
     }
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    let draft = folder.join(format!(".{name}.{}.umbra", std::process::id()));
-    let written = private(&draft, text)
-        .and_then(|()| permissions.map_or(Ok(()), |permissions| fs::set_permissions(&draft, permissions)))
-        .and_then(|()| fs::File::open(&draft)?.sync_all())
-        .and_then(|()| fs::rename(&draft, &target));
-    if written.is_err() {
-        drop(fs::remove_file(&draft));
-    }
-    written.with_context(told)
+    // A new file is its owner's alone: settings hold keys.
+    let written = NamedTempFile::new_in(folder).and_then(|mut draft| {
+        draft.write_all(text.as_bytes())?;
+        permissions.map_or(Ok(()), |permissions| draft.as_file().set_permissions(permissions))?;
+        draft.as_file().sync_all()?;
+        Ok(draft.persist(&target)?)
+    });
+    written.map(drop).with_context(told)
 }
 
 /// Keeps the text of a file before its first change, with the permissions of the file.
@@ -145,12 +143,6 @@ pub fn keep_copy(path: &Path, text: &str) -> anyhow::Result<()> {
     write(&copy, text)?;
     let permissions = fs::metadata(path).map(|known| known.permissions());
     permissions.and_then(|permissions| fs::set_permissions(&copy, permissions)).context("the copy of the settings")
-}
-
-/// Writes a new file that its owner alone may read: settings hold keys.
-fn private(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())
 }
 
 /// Returns the place of the copy that was made before the first change.

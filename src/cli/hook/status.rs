@@ -1,7 +1,5 @@
 //! `umbra hook status`: for each host the installed hooks, and what the server has heard of them.
 
-use std::path::PathBuf;
-
 use serde_json::{Value, json};
 
 use super::{
@@ -17,6 +15,9 @@ use umbra_hooks::{HOSTS, HookMode};
 
 /// Most folders above this one in which settings are looked for.
 const FOLDERS: usize = 16;
+
+/// Files in which hosts have such settings.
+const FILES: [&str; 3] = ["settings.json", "settings.local.json", "hooks.json"];
 
 /// Settings of hosts that switch hooks off, with the value that does.
 const SWITCHES: [(&str, bool); 5] = [
@@ -41,18 +42,34 @@ pub(super) async fn run(global: &GlobalOptions, server: &Server) -> Result<(), C
         json!({"items": []})
     });
     let items = heard["items"].as_array().cloned().unwrap_or_default();
-    let mut rows = Vec::new();
+    let (mut rows, mut notes) = (Vec::new(), Vec::new());
+    let mut shown = table::new(&["host", "hooks", "state", "last event", "calls", "undecided"]);
     for host in &HOSTS {
-        let places =
-            [SettingsScope::User, SettingsScope::Project].into_iter().filter_map(|scope| HostSettings::of(host, scope));
+        let (name, unseen) = (host.name, host.unseen);
+        let scopes = [SettingsScope::User, SettingsScope::Project].into_iter();
+        let places = scopes.filter_map(|scope| HostSettings::of(host, scope));
         let installed: Vec<Value> = places.filter_map(|place| told(&place)).collect();
-        let of_host: Vec<&Value> = items.iter().filter(|item| item["host"] == host.name).collect();
-        if installed.is_empty() && of_host.is_empty() {
+        let heard: Vec<&Value> = items.iter().filter(|item| item["host"] == name).collect();
+        if installed.is_empty() && heard.is_empty() {
             continue;
         }
-        let undecided: i64 = of_host.iter().filter_map(|item| item["undecided"].as_i64()).sum();
-        rows.push(json!({"host": host.name, "installed": installed, "heard": of_host, "undecided": undecided,
-            "unseen": host.unseen}));
+        let sum = |part: &str| heard.iter().filter_map(|item| item[part].as_i64()).sum::<i64>();
+        let (calls, undecided) = (sum("calls"), sum("undecided"));
+        let column =
+            |part: &str| installed.iter().filter_map(|place| place[part].as_str()).collect::<Vec<_>>().join("\n");
+        let files = if installed.is_empty() { "none here".to_owned() } else { column("file") };
+        let last = heard.first().map_or("-".to_owned(), |item| distance(&item["seen_at"]));
+        shown.add_row([name.to_owned(), files, column("state"), last, calls.to_string(), undecided.to_string()]);
+        if undecided > 0 {
+            notes.push(format!("{name}: calls that ran without a decision: {undecided}"));
+        }
+        let others = heard.iter().filter_map(|item| item["shown_host"].as_str());
+        notes.extend(others.map(|other| format!("{name}: {other} runs these hooks too")));
+        if !installed.is_empty() {
+            notes.extend(unseen.iter().map(|note| format!("{name}: {note}")));
+        }
+        rows.push(json!({"host": name, "installed": installed, "heard": heard, "undecided": undecided,
+            "unseen": unseen}));
     }
     if global.json {
         return answer_json(&json!({"hosts": rows}));
@@ -61,37 +78,8 @@ pub(super) async fn run(global: &GlobalOptions, server: &Server) -> Result<(), C
         answer("No hooks of Umbra. Install them: umbra hook install claude-code");
         return Ok(());
     }
-    let mut shown = table::new(&["host", "hooks", "state", "last event", "calls", "undecided"]);
-    for row in &rows {
-        let places = row["installed"].as_array().cloned().unwrap_or_default();
-        let seen = row["heard"].as_array().and_then(|heard| heard.first()).cloned().unwrap_or_default();
-        let files: Vec<&str> = places.iter().filter_map(|place| place["file"].as_str()).collect();
-        let states: Vec<&str> = places.iter().filter_map(|place| place["state"].as_str()).collect();
-        let calls: i64 = row["heard"].as_array().into_iter().flatten().filter_map(|item| item["calls"].as_i64()).sum();
-        shown.add_row([
-            row["host"].as_str().unwrap_or_default().to_owned(),
-            if files.is_empty() { "none here".to_owned() } else { files.join("\n") },
-            states.join("\n"),
-            distance(&seen["seen_at"]),
-            calls.to_string(),
-            row["undecided"].to_string(),
-        ]);
-    }
     answer(&shown.to_string());
-    for row in &rows {
-        let name = row["host"].as_str().unwrap_or_default();
-        let is_installed = row["installed"].as_array().is_some_and(|places| !places.is_empty());
-        if row["undecided"].as_i64().unwrap_or_default() > 0 {
-            answer(&format!("{name}: calls that ran without a decision: {}", row["undecided"]));
-        }
-        let heard = row["heard"].as_array().into_iter().flatten();
-        for shown in heard.filter_map(|item| item["shown_host"].as_str()) {
-            answer(&format!("{name}: {shown} runs these hooks too"));
-        }
-        for note in row["unseen"].as_array().into_iter().flatten().filter_map(Value::as_str).filter(|_| is_installed) {
-            answer(&format!("{name}: {note}"));
-        }
-    }
+    notes.iter().for_each(|note| answer(note));
     Ok(())
 }
 
@@ -138,17 +126,12 @@ fn told(place: &HostSettings) -> Option<Value> {
 
 /// Returns the setting that switches the host's hooks off, in any file that it reads from here.
 pub(super) fn switched_off(place: &HostSettings) -> Option<String> {
-    let near = ["settings.json", "settings.local.json", "hooks.json"].map(|name| place.path.with_file_name(name));
+    let near = FILES.map(|name| place.path.with_file_name(name));
     let (_, folder) = place.installation.folder;
     // Hosts read the settings of the whole project, from its root down to here.
     let here = std::env::current_dir().unwrap_or_default();
-    let above: Vec<PathBuf> = here
-        .ancestors()
-        .take(FOLDERS)
-        .flat_map(|above| {
-            ["settings.json", "settings.local.json", "hooks.json"].map(|name| above.join(folder).join(name))
-        })
-        .collect();
+    let above = here.ancestors().take(FOLDERS).map(|above| above.join(folder));
+    let above = above.flat_map(|folder| FILES.map(|name| folder.join(name)));
     near.into_iter().chain(above).find_map(|file| {
         let settings = settings_file::value(&settings_file::read(&file).ok().flatten()?)?;
         let switch = SWITCHES.iter().find(|(switch, off)| settings.pointer(switch) == Some(&Value::Bool(*off)))?;

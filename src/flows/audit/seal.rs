@@ -84,7 +84,7 @@ impl Boundary {
         } else {
             let (noted, unsigned) =
                 (self.store.audit().audit_folders().await?, self.store.audit().last_unsigned().await?);
-            signer.insert(block_in_place(|| Signer::open(&self.settings.dir, &noted, unsigned))?)
+            signer.insert(block_in_place(|| Signer::open(&self.settings.audit_dir(), &noted, unsigned))?)
         };
         while let Some(sealing) = self.store.audit().begin_sealing(PAGE).await? {
             let (Some(first), Some(last)) = (sealing.rows.first(), sealing.rows.last()) else { break };
@@ -110,7 +110,8 @@ impl Boundary {
 
     async fn write_audit(&self, journal: &mut Option<Journal>) -> Result<(), SealError> {
         if journal.is_none() {
-            *journal = block_in_place(|| Journal::open(&self.settings.dir, self.settings.max_file_bytes))?;
+            let most = self.settings.boundary.audit.max_log_size_mb.saturating_mul(1024 * 1024);
+            *journal = block_in_place(|| Journal::open(&self.settings.audit_dir(), most))?;
         }
         // Another process writes to this directory.
         let Some(journal) = journal else { return Ok(()) };
@@ -124,7 +125,7 @@ impl Boundary {
             block_in_place(|| journal.append(&lines))?;
             // After the append, so that the database counts only rows that are in the file.
             if let Some((written, _)) = lines.last()
-                && let Some(key) = block_in_place(|| public_key(&self.settings.dir))?
+                && let Some(key) = block_in_place(|| public_key(&self.settings.audit_dir()))?
             {
                 self.store.audit().note_folder(&AuditFolder { key, block: 0, written: *written }).await?;
             }

@@ -130,7 +130,8 @@ impl Audit {
             return None;
         }
         let effect = rules.tools.effect_as_known(&ToolName::bare(tool.name.clone()), "", None);
-        let unaudited = self.boundary.settings.reads != AuditedReads::All || text("decision_id").is_some();
+        let unaudited =
+            self.boundary.settings.boundary.audit.reads != AuditedReads::All || text("decision_id").is_some();
         // Reads without a row in the audit: by the settings, or because the database was away when they were decided.
         if effect == Effect::Read && unaudited {
             return None;

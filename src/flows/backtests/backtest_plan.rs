@@ -11,7 +11,7 @@ use crate::{
         backtests::Backtests,
         events::accept::{critical_marks, is_own_traffic, sample, worst_case},
     },
-    watch::{BadPattern, Match, Watcher},
+    watch::{Match, Watcher},
 };
 use umbra_domain::{
     BacktestId, Event, EventId, Forecast, ItemOutcome, NanoUsd, ReviewScope, Shadow, SkipReason, StoredEvent, Trigger,
@@ -62,7 +62,7 @@ pub struct PlannedBacktest {
 pub enum PlanError {
     /// An agent pattern is malformed.
     #[error(transparent)]
-    Pattern(#[from] BadPattern),
+    Pattern(#[from] globset::Error),
     /// The shadow reviews whole tasks, which backtests do not support.
     #[error("a backtest reviews each event by itself: a shadow with scope: trajectory cannot be backtested")]
     OfTasks,

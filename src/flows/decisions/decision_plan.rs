@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
-    Boundary, BoundarySettings, DecideError, Question, authenticate::DecisionState, bare_audit_row, clean, outcome,
+    Boundary, DecideError, Question, authenticate::DecisionState, bare_audit_row, clean, outcome,
     overrides::to_microsecond, redacted, writer::DecisionRequest,
 };
 use crate::flows::serialise::to_json;
@@ -24,7 +24,7 @@ use umbra_boundary::{
     seal::payload_mac,
     stub::{RecordedResult, RunState},
 };
-use umbra_config::settings::AuditedReads;
+use umbra_config::{Settings, settings::AuditedReads};
 use umbra_domain::{
     ApprovalId, ApprovalRow, ApprovalState, Call, Effect, Execution, HexBytes, RunRow,
     audit::{AuditKind, AuditPayload, DecisionEffects, SessionLabels},
@@ -352,7 +352,7 @@ impl<'b> DecisionPlan<'b> {
             return ApprovalAnswer { id: known.id, expires_at: known.expires_at };
         }
         let (id, asked_at) = (ApprovalId(self.boundary.clock.new_id()), self.state.now);
-        let expires_at = asked_at.saturating_add(self.boundary.settings.approvals_expire_after);
+        let expires_at = asked_at.saturating_add(self.boundary.settings.boundary.approvals.expires_after);
         let expires_at = to_microsecond(expires_at.unwrap_or(jiff::Timestamp::MAX));
         let mut approval = ApprovalRow {
             id,
@@ -407,9 +407,9 @@ pub(super) fn inconsistent(table: &'static str) -> impl Fn(serde_json::Error) ->
 }
 
 /// True if the call is a read that runs and, by the settings, leaves no row.
-pub(super) fn is_quiet(settings: &BoundarySettings, decided: &CallDecision, question: &Question) -> bool {
+pub(super) fn is_quiet(settings: &Settings, decided: &CallDecision, question: &Question) -> bool {
     let runs = decided.effect == Effect::Read && decided.decision == Decision::Execute;
-    runs && match settings.reads {
+    runs && match settings.boundary.audit.reads {
         AuditedReads::None => true,
         AuditedReads::Sampled => question.body[0] >= 26,
         AuditedReads::All => false,

@@ -19,7 +19,7 @@ mod runs;
 mod spool;
 mod writer;
 
-use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
@@ -50,7 +50,7 @@ use self::{
 };
 use crate::telemetry::traces::TraceParent;
 use umbra_boundary::{answer::Answer, decide::BoundaryRules, recent_outcomes::RecentOutcomes, row_mac::RowKey};
-use umbra_config::settings::AuditedReads;
+use umbra_config::Settings;
 use umbra_domain::{Call, DecisionId, Execution, Override, audit::AuditKind, clock::Clock};
 use umbra_store::{
     Store,
@@ -60,27 +60,6 @@ use umbra_store::{
 
 /// Bytes of a `traceparent` without the extensions of later levels.
 const TRACE_CONTEXT_BYTES: usize = 55;
-
-/// Bounds of decisions.
-#[derive(Debug, Clone)]
-pub struct BoundarySettings {
-    /// Longest time that a caller waits for a decision.
-    pub deadline: Duration,
-    /// Time within which an approval may be given and used.
-    pub approvals_expire_after: Duration,
-    /// Kinds of reads that the audit records.
-    pub reads: AuditedReads,
-    /// Largest arguments of a call, in bytes of JSON.
-    pub max_arguments_bytes: usize,
-    /// Calls that may wait for the writer.
-    pub queue_calls: usize,
-    /// Most calls per transaction.
-    pub flush_calls: usize,
-    /// Folder of the audit's files.
-    pub dir: PathBuf,
-    /// Bytes at which a file of the audit is full.
-    pub max_file_bytes: u64,
-}
 
 /// Use case: deciding calls of tools. Cheap to clone.
 #[derive(Clone)]
@@ -106,8 +85,8 @@ pub struct BoundaryParts {
     pub doubts: IntegrityAlarms,
     /// Key of the MACs of overrides, approvals and runs.
     pub rows: RowKey,
-    /// Bounds of decisions.
-    pub settings: BoundarySettings,
+    /// Settings in force since the start.
+    pub settings: Arc<Settings>,
     waiting: mpsc::Sender<DecisionRequest>,
     seen: Mutex<LastKnownState>,
     spool: DecisionSpool,
@@ -182,11 +161,11 @@ impl Boundary {
         installation: Installation,
         rows: RowKey,
         rules: BoundaryRules,
-        settings: BoundarySettings,
+        settings: Arc<Settings>,
     ) -> (Self, DecisionWriter) {
-        let (waiting, receiver) = mpsc::channel(settings.queue_calls);
+        let (waiting, receiver) = mpsc::channel(settings.boundary.queue_calls);
         let files = Arc::<AuditFiles>::default();
-        let spool = DecisionSpool::new(&settings.dir, clock.new_id(), Arc::clone(&files));
+        let spool = DecisionSpool::new(&settings.audit_dir(), clock.new_id(), Arc::clone(&files));
         let rules = ArcSwap::from_pointee(rules);
         let (seen, stale) = (Mutex::default(), ArcSwap::default());
         let boundary = Self(Arc::new(BoundaryParts {
@@ -222,7 +201,8 @@ impl Boundary {
     /// # Errors
     /// The id belongs to another call, or to one that was erased.
     pub async fn decide_since(&self, asked: Instant, call: Call, request: &[u8]) -> Result<Answer, DecideError> {
-        let wait = call.deadline_ms.map_or(self.settings.deadline, Duration::from_millis).min(self.settings.deadline);
+        let most = self.settings.boundary.deadline;
+        let wait = call.deadline_ms.map_or(most, Duration::from_millis).min(most);
         let deadline = asked + wait;
         let question = Arc::new(self.question(call, request));
         match self.ask_writer(&question, deadline).await {
@@ -281,7 +261,7 @@ impl Boundary {
         let parts = [call.agent.as_bytes(), tool.as_bytes(), text.as_bytes()];
         let digest = self.installation.hash("arguments", &parts);
         let body = self.installation.hash("call", &[request]);
-        let (size, most) = (text.len(), self.settings.max_arguments_bytes);
+        let (size, most) = (text.len(), self.settings.boundary.max_arguments_bytes);
         let oversized = (size > most).then(|| {
             call.arguments.clear();
             format!(

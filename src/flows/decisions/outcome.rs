@@ -67,7 +67,7 @@ impl Boundary {
         let place = self.waiting.try_reserve().map_err(|_| ReportError::Unavailable)?;
         let (answer, answered) = oneshot::channel();
         place.send(DecisionRequest::Outcome(Box::new(report), answer));
-        match tokio::time::timeout(self.settings.deadline, answered).await {
+        match tokio::time::timeout(self.settings.boundary.deadline, answered).await {
             Ok(Ok(reported)) => reported,
             _ => Err(ReportError::Unavailable),
         }

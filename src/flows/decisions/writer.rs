@@ -192,7 +192,7 @@ impl GroupCommit for DecisionWriter {
             self.keys.clear();
         }
         // Decision and outcome of a call are stored in separate transactions.
-        if batch.len() >= self.boundary.settings.flush_calls || !self.keys.insert(item.key()) {
+        if batch.len() >= self.boundary.settings.boundary.flush_calls || !self.keys.insert(item.key()) {
             return Some(item);
         }
         batch.push(item);

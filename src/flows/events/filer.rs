@@ -5,7 +5,7 @@
 //! outage, or at another server during it, names the first event: the later one is noted as a repeat, or, if the
 //! contents differ, stored without the key and noted as a conflict.
 
-use std::{collections::HashMap, io, time::Duration};
+use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::task::block_in_place;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     flows::{
         events::{
-            Events, WriterSettings,
+            Events,
             flush::{EventOutcome, Flusher, count, is_duplicate_event},
             pending::Pending,
             spool::{EventSpool, SpooledEvent},
@@ -25,6 +25,7 @@ use crate::{
     spool::Segment,
     telemetry::metric,
 };
+use umbra_config::Settings;
 use umbra_domain::{EventId, KeyId};
 use umbra_store::{StoreError, events::received_at, repeats::Repeat};
 
@@ -39,7 +40,7 @@ const OLD: SignedDuration = SignedDuration::from_hours(12);
 pub struct Filer {
     events: Events,
     spool: EventSpool,
-    settings: WriterSettings,
+    settings: Arc<Settings>,
     flusher: Flusher,
     /// Places of the events in the segment that the database refuses.
     refused: Vec<(u64, u64)>,
@@ -67,7 +68,7 @@ enum FilingError {
 }
 
 impl Filer {
-    pub(in crate::flows) fn new(events: Events, spool: EventSpool, flusher: Flusher, settings: WriterSettings) -> Self {
+    pub(in crate::flows) fn new(events: Events, spool: EventSpool, flusher: Flusher, settings: Arc<Settings>) -> Self {
         Self { events, spool, settings, flusher, refused: Vec::new(), failure: None, revoked: HashMap::new() }
     }
 
@@ -106,7 +107,7 @@ impl Filer {
         let (mut filed, mut refused) = (0, 0);
         loop {
             // New events wait a moment while the last ones are filed, and then need not be spooled.
-            let last = spool.len() <= self.settings.flush_events;
+            let last = spool.len() <= self.settings.ingest.flush_events;
             let turn = if last && !spool.is_empty() { Some(spool.hold_back().await) } else { None };
             let Some(mut segment) = block_in_place(|| spool.files().next())? else { break };
             let mut is_first = true;
@@ -150,7 +151,7 @@ impl Filer {
     fn page(&self, segment: &mut Segment) -> io::Result<Vec<Filing>> {
         let (mut page, mut bytes) = (Vec::new(), 0);
         let rules = self.events.rules.load_full();
-        while page.len() < self.settings.flush_events && bytes < self.settings.flush_bytes {
+        while page.len() < self.settings.ingest.flush_events && bytes < self.settings.ingest.flush_bytes {
             let Some(line) = segment.line()? else { break };
             bytes += line.json.len();
             match serde_json::from_slice::<SpooledEvent<'_>>(&line.json) {

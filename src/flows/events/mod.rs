@@ -20,13 +20,14 @@ pub use self::{
     accept::Origin,
     filer::Filer,
     pending::{AcceptError, Durability, EventReceipt},
-    spool::{EventSpool, SpoolSettings, SpoolStatus},
-    writer::{Writer, WriterSettings},
+    spool::{EventSpool, SpoolStatus},
+    writer::Writer,
 };
 use crate::{
     flows::active_configuration::RulesInForce,
     queue::{DispatcherHandle, WorkerHeartbeat},
 };
+use umbra_config::Settings;
 use umbra_domain::{Event, Trigger, clock::Clock};
 use umbra_llm::Gateway;
 use umbra_store::{Store, installation::Installation, results::EventContext};
@@ -72,8 +73,8 @@ impl Events {
     }
 
     /// Returns the context of accepting events, with its writer and the filer of its spool, which the caller runs.
-    pub fn new(reservations: Reservations, spool: EventSpool, settings: WriterSettings) -> (Self, Writer, Filer) {
-        let (sender, receiver) = mpsc::channel(settings.queue_events);
+    pub fn new(reservations: Reservations, spool: EventSpool, settings: Arc<Settings>) -> (Self, Writer, Filer) {
+        let (sender, receiver) = mpsc::channel(settings.ingest.queue_events);
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         let events = Self {
             clock: reservations.clock.clone(),
@@ -81,10 +82,10 @@ impl Events {
             installation: reservations.installation.clone(),
             writer: sender,
             spool: spool.clone(),
-            deadline: settings.deadline,
+            deadline: settings.database.deadline,
             screening: Arc::new(Semaphore::new(cores.div_ceil(2))),
         };
-        let writer = Writer::new(reservations, spool.clone(), receiver, settings);
+        let writer = Writer::new(reservations, spool.clone(), receiver, Arc::clone(&settings));
         let filer = Filer::new(events.clone(), spool, writer.flusher.sibling(), settings);
         (events, writer, filer)
     }

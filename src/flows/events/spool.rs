@@ -26,6 +26,7 @@ use crate::{
     spool::{Spool, decode},
     telemetry::metric,
 };
+use umbra_config::settings;
 use umbra_domain::{EventId, HexBytes, KeyId, ReviewId, StoredEvent, clock::Clock};
 use umbra_store::events::received_at;
 
@@ -34,17 +35,6 @@ const LOOKS_FOR_LEASES: u32 = 20;
 /// Longest time that new events wait while the last spooled ones are filed.
 const TO_CATCH_UP: Duration = Duration::from_millis(500);
 
-/// Bounds of the spool.
-#[derive(Debug, Clone, Copy)]
-pub struct SpoolSettings {
-    /// True if new events are taken; spooled events are filed in any case.
-    pub enabled: bool,
-    /// Most bytes in the spool.
-    pub max_bytes: u64,
-    /// Age of the oldest event at which no more are taken.
-    pub max_age: Duration,
-}
-
 /// The spool of events. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct EventSpool(Arc<EventSpoolParts>);
@@ -52,7 +42,7 @@ pub struct EventSpool(Arc<EventSpoolParts>);
 #[derive(Debug)]
 struct EventSpoolParts {
     files: Spool,
-    settings: SpoolSettings,
+    settings: settings::Spool,
     clock: Clock,
     waiting: Mutex<SpoolIndex>,
     /// Held while the last events are filed, and while a writer checks if any are left.
@@ -141,8 +131,8 @@ impl SpoolStatus {
 
 impl EventSpool {
     /// Returns a spool in this folder, which is created with the first event.
-    pub fn new(dir: &Path, settings: SpoolSettings, clock: Clock) -> Self {
-        let files = Spool::new(dir, settings.max_bytes, clock.new_id());
+    pub fn new(dir: &Path, settings: settings::Spool, clock: Clock) -> Self {
+        let files = Spool::new(dir, settings.max_bytes as u64, clock.new_id());
         Self(Arc::new(EventSpoolParts {
             files,
             settings,
@@ -182,7 +172,10 @@ impl EventSpool {
     /// True if the spool takes events that the database cannot take.
     pub fn accepts(&self) -> bool {
         let EventSpoolParts { settings, failing, files, .. } = &*self.0;
-        settings.enabled && !failing.load(Ordering::Relaxed) && !self.is_aged() && files.bytes() < settings.max_bytes
+        settings.enabled
+            && !failing.load(Ordering::Relaxed)
+            && !self.is_aged()
+            && files.bytes() < settings.max_bytes as u64
     }
 
     fn is_aged(&self) -> bool {
@@ -205,7 +198,7 @@ impl EventSpool {
             state: state.to_owned(),
             events: events as u64,
             bytes: files.bytes(),
-            max_bytes: settings.max_bytes,
+            max_bytes: settings.max_bytes as u64,
             oldest_age_seconds: self.oldest_age().map_or(0, |age| age.as_secs().unsigned_abs()),
         }
     }

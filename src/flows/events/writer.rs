@@ -26,28 +26,16 @@ use crate::{
     },
     telemetry::metric,
 };
+use umbra_config::Settings;
 use umbra_domain::{Event, EventId, StoredEvent};
 use umbra_store::{StoreError, events::received_at, intake::KeyLookup};
-
-/// Bounds of the writer.
-#[derive(Debug, Clone, Copy)]
-pub struct WriterSettings {
-    /// Events that may wait for the writer.
-    pub queue_events: usize,
-    /// Most events per transaction.
-    pub flush_events: usize,
-    /// Most bytes of payload per transaction.
-    pub flush_bytes: usize,
-    /// Longest time that an event waits for the database.
-    pub deadline: Duration,
-}
 
 /// Stores pending events.
 pub struct Writer {
     pub(super) flusher: Flusher,
     spool: EventSpool,
     pending: mpsc::Receiver<Pending>,
-    settings: WriterSettings,
+    settings: Arc<Settings>,
     /// Bytes of payload in the batch that is being gathered.
     bytes: usize,
 }
@@ -57,7 +45,7 @@ impl Writer {
         reservations: Reservations,
         spool: EventSpool,
         pending: mpsc::Receiver<Pending>,
-        settings: WriterSettings,
+        settings: Arc<Settings>,
     ) -> Self {
         Self { flusher: Flusher::new(reservations), spool, pending, settings, bytes: 0 }
     }
@@ -127,7 +115,7 @@ impl Commit for Writer {
 
     /// Counts from the receipt of the oldest event, which may have waited for the batch before.
     fn deadline(&self, batch: &[Pending]) -> Instant {
-        batch.first().map_or_else(Instant::now, |oldest| oldest.since) + self.settings.deadline
+        batch.first().map_or_else(Instant::now, |oldest| oldest.since) + self.settings.database.deadline
     }
 
     async fn flush(&mut self, batch: &[Pending]) -> Result<Flushed, StoreError> {
@@ -228,7 +216,7 @@ impl GroupCommit for Writer {
         if batch.is_empty() {
             self.bytes = 0;
         }
-        let full = batch.len() >= self.settings.flush_events || self.bytes >= self.settings.flush_bytes;
+        let full = batch.len() >= self.settings.ingest.flush_events || self.bytes >= self.settings.ingest.flush_bytes;
         if batch.first().is_some_and(is_apart) || full {
             return Some(item);
         }

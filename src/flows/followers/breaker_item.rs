@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::breaker::BreakerLimits;
+use umbra_config::settings::Breaker;
 use umbra_domain::{BreakerState, ReviewId};
 use umbra_store::breakers::{BreakerAgent, BreakerReset, BreakerRow};
 
@@ -76,7 +76,7 @@ impl BreakerItem {
     }
 
     /// Returns the time of the last opening; `None` if the breaker is closed.
-    pub(super) fn opened(&self, limits: &BreakerLimits) -> Option<Timestamp> {
+    pub(super) fn opened(&self, limits: &Breaker) -> Option<Timestamp> {
         match self.recommendation {
             BreakerState::Closed => None,
             BreakerState::HalfOpen => self.since.and_then(|since| since.checked_sub(limits.cool_off).ok()),
@@ -99,7 +99,7 @@ pub(super) fn items(
     rows: Vec<BreakerRow>,
     words: &HashMap<ReviewId, String>,
     now: Timestamp,
-    limits: &BreakerLimits,
+    limits: &Breaker,
 ) -> Vec<BreakerItem> {
     let mut by_agent: BTreeMap<String, Vec<BreakerRow>> = BTreeMap::new();
     for mut row in rows {
@@ -123,7 +123,7 @@ fn item(
     agent: BreakerAgent,
     rows: Vec<BreakerRow>,
     words: &HashMap<ReviewId, String>,
-    limits: &BreakerLimits,
+    limits: &Breaker,
 ) -> BreakerItem {
     let mut item = BreakerItem {
         recommendation: BreakerState::Closed,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use jiff::Timestamp;
 
 use crate::{
-    breaker::{self, BreakerLimits, BreakerStatus, History, Opinion},
+    breaker::{self, BreakerStatus, History, Opinion},
     flows::followers::{
         Followers,
         breaker_item::{BreakerItem, items, last_reviews, standing},
@@ -13,6 +13,7 @@ use crate::{
     },
     telemetry::metric,
 };
+use umbra_config::settings::Breaker;
 use umbra_domain::{BreakerState, Mode};
 use umbra_store::{
     StoreError,
@@ -89,7 +90,7 @@ impl Followers {
                 }
             }
         }
-        let long = page.long_troubled(self.settings.alert_after, MOST_DUE).await?;
+        let long = page.long_troubled(self.settings.breaker.alert_after, MOST_DUE).await?;
         if !long.is_empty() {
             let now = page.now().await?;
             let (known, rows) = page.hold_breakers(&long).await?;
@@ -125,7 +126,7 @@ impl Followers {
 
     /// True if reviews of this mode move breakers.
     fn counts(&self, mode: Mode) -> bool {
-        self.settings.breaker_modes.contains(&mode)
+        self.settings.breaker.modes.contains(&mode)
     }
 
     /// Returns the shadows whose reviews open breakers now: those in force whose mode counts.
@@ -241,7 +242,7 @@ impl Breakers {
         Ok(Self(histories))
     }
 
-    fn add(&mut self, one: &JudgedEvent, rejected: bool, now: Timestamp, limits: &BreakerLimits) {
+    fn add(&mut self, one: &JudgedEvent, rejected: bool, now: Timestamp, limits: &Breaker) {
         let review = &one.review;
         let history = self.0.entry((review.agent.clone(), review.shadow.clone())).or_default();
         let opinion = Opinion {
@@ -256,7 +257,7 @@ impl Breakers {
         history.add(opinion, limits);
     }
 
-    fn rows(self, now: Timestamp, limits: &BreakerLimits) -> Result<Vec<BreakerRow>, StoreError> {
+    fn rows(self, now: Timestamp, limits: &Breaker) -> Result<Vec<BreakerRow>, StoreError> {
         let rows = self.0.into_iter();
         rows.map(|((agent, shadow), history)| written(&agent, &shadow, &history, now, limits)).collect()
     }
@@ -271,7 +272,7 @@ fn written(
     shadow: &str,
     history: &History,
     now: Timestamp,
-    limits: &BreakerLimits,
+    limits: &Breaker,
 ) -> Result<BreakerRow, StoreError> {
     let standing = history.standing(now, limits);
     let (half_open_at, stuck) = (standing.half_open_at(limits), standing.stuck());

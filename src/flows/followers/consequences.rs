@@ -68,7 +68,7 @@ impl Followers {
     /// Stores the consequences of a page and of time alone; returns true if there is more.
     pub(in crate::flows) async fn consequences(&self, mut page: FollowerPage) -> Result<bool, StoreError> {
         let judged = judged(&mut page).await?;
-        page.add_scores(&scores(&judged), self.settings.baseline_window).await?;
+        page.add_scores(&scores(&judged), self.settings.baseline.window).await?;
         let mut changes = self.follow_reflexions(&mut page, &judged).await?;
         changes.extend(self.follow_breakers(&mut page, &judged).await?);
         self.tell_of(&mut page).await?;

@@ -134,7 +134,8 @@ impl Followers {
         let mut changes = Vec::new();
         if !keys.is_empty() {
             for fault in page.recurrences(&keys, limits.window).await? {
-                match (reflexion::step(fault.open.is_some(), fault.recent, fault.events, limits), fault.open) {
+                match (reflexion::step(fault.open.is_some(), fault.recent, fault.events, limits.threshold), fault.open)
+                {
                     (ReflexionStep::Open, _) => {
                         let id = ReflexionId(self.clock.new_id());
                         if page.open_reflexion(id, &fault).await? {
@@ -164,7 +165,7 @@ impl Followers {
         let limits = &self.settings.reflexion;
         let Some(fault) = self.store.reflexions().recurrence_of(finding, limits.window).await? else { return Ok(()) };
         let Recurrence { open, recent, events, .. } = &fault;
-        let (id, opened) = match (reflexion::step(open.is_some(), *recent, *events, limits), *open) {
+        let (id, opened) = match (reflexion::step(open.is_some(), *recent, *events, limits.threshold), *open) {
             (ReflexionStep::Open, _) => (ReflexionId(self.clock.new_id()), true),
             (ReflexionStep::Close, Some(id)) => (id, false),
             _ => return Ok(()),

@@ -3,7 +3,7 @@
 
 mod look;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +16,7 @@ use crate::{
     },
     telemetry::metric,
 };
+use umbra_config::Settings;
 use umbra_domain::{ReviewScope, clock::Clock};
 use umbra_store::{
     Store, StoreError,
@@ -47,17 +48,8 @@ pub struct Looks {
     pub installation: Installation,
     /// Source of shadow versions; wakes the followers of findings.
     pub verdicts: Verdicts,
-    /// Bounds of looks.
-    pub settings: LookSettings,
-}
-
-/// Bounds of looks.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LookSettings {
-    /// Events that may wait for a look; older ones are skipped.
-    pub max_backlog: u32,
-    /// Share of one processor that looks take while events wait, from 0 to 1.
-    pub processor_share: f64,
+    /// Settings in force since the start.
+    pub settings: Arc<Settings>,
 }
 
 impl Looks {
@@ -81,7 +73,7 @@ impl Looks {
 
     /// Returns the pause after so much work that keeps looks to their share of a processor.
     fn pause(&self, worked: Duration) -> Duration {
-        let share = self.settings.processor_share.clamp(0.01, 1.0);
+        let share = self.settings.looks.processor_share.clamp(0.01, 1.0);
         worked.mul_f64(1.0 / share - 1.0).min(LONGEST_PAUSE)
     }
 
@@ -96,7 +88,7 @@ impl Looks {
         let rules = self.rules.load_full();
         let steps =
             rules.shadows.iter().any(|armed| armed.shadow.enabled && armed.shadow.scope == ReviewScope::Trajectory);
-        let backlog = self.settings.max_backlog.into();
+        let backlog = self.settings.looks.max_backlog.into();
         let bounds = LookBounds { numbers: NUMBERS, events, bytes: BYTES, backlog };
         match self.store.looks().next(bounds, steps).await? {
             NextLook::Elsewhere => Ok(false),

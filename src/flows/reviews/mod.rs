@@ -7,13 +7,11 @@ pub mod review_input;
 pub mod trial;
 pub mod work;
 
-use std::time::Duration;
-
-use jiff::SignedDuration;
+use std::{sync::Arc, time::Duration};
 
 use crate::flows::{active_configuration::RulesInForce, verdicts::Verdicts};
+use umbra_config::Settings;
 use umbra_domain::clock::Clock;
-use umbra_review::FallRules;
 use umbra_store::{Store, StoreError, installation::Installation};
 
 /// Pause between attempts to store a result.
@@ -32,8 +30,8 @@ pub struct Reviews {
     pub installation: Installation,
     /// Verdicts, which the end of a review may make due.
     pub verdicts: Verdicts,
-    /// Bounds of a review.
-    pub settings: ReviewSettings,
+    /// Settings in force since the start.
+    pub settings: Arc<Settings>,
 }
 
 /// Repeats a write while the database is away or busy. If another worker took the lease meanwhile, the write reports
@@ -48,17 +46,4 @@ where
             stored => return stored,
         }
     }
-}
-
-/// Bounds of a review.
-#[derive(Debug, Clone)]
-pub struct ReviewSettings {
-    /// Leases after which a review ends with what the checks found, since the review may be what kills its workers.
-    pub attempts: i32,
-    /// Age at which a review that waits for a provider or for budget ends in the same way.
-    pub give_up_after: SignedDuration,
-    /// Age up to which scores count for a baseline.
-    pub baseline_window: Duration,
-    /// Rules by which a score counts as a fall.
-    pub fall: FallRules,
 }

@@ -35,7 +35,7 @@ impl Reviews {
             shadow: shadow.name.clone(),
             reviewer: if rules.has_model(shadow) { Reviewer::Model } else { Reviewer::Checks },
         };
-        let usual = self.store.reviews().score_baseline(&key, self.settings.baseline_window).await?;
+        let usual = self.store.reviews().score_baseline(&key, self.settings.baseline.window).await?;
         Ok(usual.map(|usual| Baseline { mean: usual.mean, spread: usual.spread, count: usual.count }))
     }
 

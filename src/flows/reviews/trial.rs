@@ -118,16 +118,17 @@ pub fn worst_cost(gateway: &Gateway, shadow: &Shadow, events: &[Event]) -> Optio
 
 /// Outcome of a trial.
 #[derive(Debug)]
-pub enum TrialOutcome {
-    /// The text was judged.
-    Judged(Box<Judgement>, TrialUsage),
-    /// The model gave no opinion, for this reason: the checks' findings stand, and the rest is inconclusive.
-    NoOpinion(Box<Judgement>, TrialUsage, String),
-    /// The tab does not suffice for another call.
-    NoMoney,
+pub struct TrialOutcome {
+    /// Judgement of the text.
+    pub judgement: Judgement,
+    /// Calls, cost and time.
+    pub usage: TrialUsage,
+    /// Reason why the model gave no opinion: the checks' findings stand, and the rest is inconclusive.
+    pub failure: Option<String>,
 }
 
-/// Reviews an event as if it had just come, for the trigger `task_complete`.
+/// Reviews an event as if it had just come, for the trigger `task_complete`. Returns `None` where the tab does not
+/// suffice for another call.
 ///
 /// # Errors
 /// None of the database, which is not asked; the type is that of the shared conversation.
@@ -136,7 +137,7 @@ pub async fn review(
     shadow: &Shadow,
     tab: &TrialBudget,
     event: Event,
-) -> Result<TrialOutcome, StoreError> {
+) -> Result<Option<TrialOutcome>, StoreError> {
     let screened = umbra_checks::screen(event);
     let hits = umbra_checks::review(&screened.event, &screened.marks, &shadow.checks);
     let subject = EventInput {
@@ -147,9 +148,10 @@ pub async fn review(
         baseline: None,
         memory: &[],
     };
-    let of_checks = || Box::new(redacted(umbra_review::of_checks(shadow, &subject)));
+    let of_checks = || umbra_review::of_checks(shadow, &subject);
+    let outcome = |judgement, usage, failure| Ok(Some(TrialOutcome { judgement: redacted(judgement), usage, failure }));
     if let Readiness::ChecksOnly { .. } = gateway.reviewer(&shadow.model) {
-        return Ok(TrialOutcome::Judged(of_checks(), TrialUsage::default()));
+        return outcome(of_checks(), TrialUsage::default(), None);
     }
     let bill = TrialAccount { tab, open: Mutex::default() };
     let conversation = Conversation { gateway, shadow, budget: CallBudget::Trial(&bill), installation: None };
@@ -157,20 +159,17 @@ pub async fn review(
     let why = loop {
         match conversation.ask(&ReviewSubject::Event(subject)).await? {
             ModelOutcome::Judged((mut judgements, _)) => {
-                let judgement = judgements.pop().map_or_else(of_checks, |judgement| Box::new(redacted(judgement)));
-                return Ok(TrialOutcome::Judged(judgement, bill.open.lock().took));
+                return outcome(judgements.pop().unwrap_or_else(of_checks), bill.open.lock().took, None);
             }
             ModelOutcome::Retry { delay, .. } if Instant::now() + delay < until => tokio::time::sleep(delay).await,
             ModelOutcome::GiveUp { reason: SkipReason::UsdCap | SkipReason::TokenCap, .. }
-            | ModelOutcome::LeaseLost => {
-                return Ok(TrialOutcome::NoMoney);
-            }
+            | ModelOutcome::LeaseLost => return Ok(None),
             ModelOutcome::Retry { why, .. } | ModelOutcome::GiveUp { why, .. } => break why,
         }
     };
     let mut judgement = of_checks();
     judgement.assessment = judgement.assessment.max(Assessment::Inconclusive);
-    Ok(TrialOutcome::NoOpinion(judgement, bill.open.lock().took, why))
+    outcome(judgement, bill.open.lock().took, Some(why))
 }
 
 /// Redacts a judgement's texts: a model may quote the event, whose text was redacted too.

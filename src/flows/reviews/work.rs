@@ -20,11 +20,12 @@ use crate::{
     },
     telemetry::metric,
 };
+use umbra_config::Settings;
 use umbra_domain::{
     Assessment, FindingId, Mode, Redacted, ReviewScope, Reviewer, Shadow, SkipReason, verdict::DecidedBy,
 };
 use umbra_llm::Readiness;
-use umbra_review::Judgement;
+use umbra_review::{FallRules, Judgement};
 use umbra_store::{
     StoreError,
     jobs::Job,
@@ -96,11 +97,14 @@ impl Reviews {
         dossier: &ReviewInput,
         started: Instant,
     ) -> Result<ReviewOutcome, StoreError> {
+        let Settings { queue, baseline, .. } = &*self.settings;
+        let fall = FallRules { min_scores: baseline.min_scores, spreads: baseline.spreads };
+        let give_up_after = SignedDuration::try_from(queue.give_up_after).unwrap_or(SignedDuration::MAX);
         let matter = dossier.review_subject();
         let of_checks = || matter.of_checks(shadow);
         let result = |mut judgements: Vec<Judgement>, model: Option<&str>, tokens| {
             for ((event, usual), judgement) in dossier.usual().zip(&mut judgements) {
-                umbra_review::compare(shadow, event, usual, &self.settings.fall, judgement);
+                umbra_review::compare(shadow, event, usual, &fall, judgement);
             }
             ReviewOutcome::Judged(Box::new(self.result(dossier, judgements, model, tokens, started)))
         };
@@ -111,7 +115,7 @@ impl Reviews {
             }
             return Ok(result(judgements, None, (0, 0)));
         }
-        if rules.gateway.spec(&shadow.model).is_none() && self.age(job) < self.settings.give_up_after {
+        if rules.gateway.spec(&shadow.model).is_none() && self.age(job) < give_up_after {
             let why = format!(
                 "the model {} is not declared in the settings of the server that took the review",
                 shadow.model
@@ -125,7 +129,7 @@ impl Reviews {
             }
             return Ok(result(judgements, None, (0, 0)));
         }
-        let asked = if job.lease.attempt > self.settings.attempts {
+        let asked = if i64::from(job.lease.attempt) > i64::from(queue.max_attempts) {
             ModelOutcome::GiveUp {
                 reason: SkipReason::ProviderUnavailable,
                 why: "the review was started too often without finishing".into(),
@@ -147,7 +151,7 @@ impl Reviews {
                 let found = judgements.iter().any(|judgement| !judgement.assessment.is_clean());
                 // Nor does a review wait for a moment after it has to give up.
                 let back = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
-                let late = self.age(job).saturating_add(back) >= self.settings.give_up_after;
+                let late = self.age(job).saturating_add(back) >= give_up_after;
                 if found && delay > LONGEST_WITH_HITS || late {
                     without_model(judgements, SkipReason::ProviderUnavailable, why)
                 } else {

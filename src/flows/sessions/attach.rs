@@ -175,12 +175,12 @@ impl Sidecar {
     /// See [`AttachError`]. A session that cannot be kept is no error: the answer says so.
     pub async fn attach(&self, asked: Instant, request: AttachRequest) -> Result<Attachment, AttachError> {
         let mut faults = Vec::new();
-        if request.tools.len() > self.settings.max_tools {
-            let most = self.settings.max_tools;
+        if request.tools.len() > self.settings.sidecar.max_tools {
+            let most = self.settings.sidecar.max_tools;
             faults.push(RequestPartFault::new("tools", format!("may have {most} entries here (sidecar.max_tools)")));
         }
-        if request.documents.len() > self.settings.max_documents {
-            let most = self.settings.max_documents;
+        if request.documents.len() > self.settings.sidecar.max_documents {
+            let most = self.settings.sidecar.max_documents;
             faults.push(RequestPartFault::new(
                 "documents",
                 format!("may have {most} entries here (sidecar.max_documents)"),
@@ -227,7 +227,7 @@ impl Sidecar {
             patience.warn(warning);
         }
         let kept = tools.as_ref().map(|(digest, body)| NewTools { digest, body });
-        let most = self.settings.max_sessions_per_agent;
+        let most = self.settings.sidecar.max_sessions_per_agent;
         let opening = self.store.sessions().open(&session, kept, &documents, most);
         let attached = patience.ask("the session is not stored: go on without the sidecar", opening).await;
         if attached == Some(OpenSessionOutcome::TooMany) {
@@ -445,7 +445,7 @@ impl Sidecar {
     }
 
     async fn close_idle(&self) -> Result<(), StoreError> {
-        let after = self.settings.idle_close;
+        let after = self.settings.sidecar.idle_close;
         for id in self.store.sessions().idle_sessions(after.as_secs_f64(), PAGE).await? {
             let Some(step) = self.store.sessions().step(id).await? else { continue };
             // The session may have been used since.

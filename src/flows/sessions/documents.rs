@@ -184,7 +184,7 @@ impl Sidecar {
             return Err(DocumentError::Closed);
         }
         let mut warnings = Vec::new();
-        let until = Instant::now() + self.settings.deadline;
+        let until = Instant::now() + self.settings.sidecar.deadline;
         let looked = self.look_at_files(&step, until).await.inspect_err(|error| warnings.push(not_seen(error)));
         let mut held = looked.unwrap_or_default();
         self.take_files(&mut step, &mut held).await?;
@@ -261,7 +261,7 @@ impl Sidecar {
         if revision.if_match.is_some() {
             return Err(DocumentError::NoDocument);
         }
-        let most = self.settings.max_documents;
+        let most = self.settings.sidecar.max_documents;
         if step.documents.len() >= most {
             return Err(DocumentError::TooMany(most));
         }

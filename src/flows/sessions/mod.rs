@@ -50,6 +50,7 @@ use crate::{
     flows::{decisions::Boundary, events::Events, verdicts::Verdicts},
     workspace::Workspace,
 };
+use umbra_config::Settings;
 use umbra_domain::{Event, PolicyRule, clock::Clock, sidecar::SidecarRules};
 use umbra_policy::BadRule;
 use umbra_sidecar::{
@@ -65,27 +66,6 @@ const TOLD: usize = 1_000;
 
 /// Predicate on agents that a caller may act for. Sessions of other agents are unknown to the caller.
 pub type AgentFilter<'m> = &'m (dyn Fn(&str) -> bool + Send + Sync);
-
-/// Bounds of the sidecar.
-#[derive(Debug, Clone)]
-pub struct SidecarSettings {
-    /// Longest wait of a step, and the wait of a step whose caller names none.
-    pub deadline: Duration,
-    /// Most open sessions of one agent.
-    pub max_sessions_per_agent: u32,
-    /// Time without a step after which a session is closed.
-    pub idle_close: Duration,
-    /// Most documents of a session.
-    pub max_documents: usize,
-    /// Most tools of a session.
-    pub max_tools: usize,
-    /// Most patterns that are kept.
-    pub keep_patterns: usize,
-    /// True if tasks without a session leave patterns.
-    pub mine_trajectories: bool,
-    /// Directory of documents as files, if there is one.
-    pub workspace: Option<Workspace>,
-}
 
 /// Compiled rules in force.
 #[derive(Debug)]
@@ -138,8 +118,8 @@ pub struct SidecarParts {
     verdicts: Verdicts,
     /// Rules in force.
     pub rules: ArcSwap<SidecarRulesInForce>,
-    /// Bounds of the sidecar.
-    pub settings: SidecarSettings,
+    /// Settings in force since the start.
+    pub settings: Arc<Settings>,
     /// Files of documents, if there is a workspace.
     files: Option<WorkspaceFiles>,
     /// Patterns known to this process.
@@ -169,7 +149,7 @@ impl Sidecar {
         (store, clock): (Store, Clock),
         (boundary, events, verdicts): (Boundary, Events, Verdicts),
         rules: SidecarRulesInForce,
-        settings: SidecarSettings,
+        (settings, workspace): (Arc<Settings>, Option<Workspace>),
     ) -> (Self, Interventions) {
         let (told, telling) = mpsc::channel(TOLD);
         let sidecar = Self(Arc::new(SidecarParts {
@@ -179,8 +159,8 @@ impl Sidecar {
             events,
             verdicts,
             rules: ArcSwap::from_pointee(rules),
-            files: settings.workspace.clone().map(WorkspaceFiles::new),
-            known: PatternCache::new(settings.keep_patterns),
+            files: workspace.map(WorkspaceFiles::new),
+            known: PatternCache::new(settings.sidecar.keep_patterns),
             settings,
             catalogues: Mutex::default(),
             seen: SessionCache::default(),
@@ -195,7 +175,7 @@ impl Sidecar {
     /// Returns the patience of a request that came at `asked`, with the caller's own deadline if it has one.
     fn patience(&self, asked: Instant, deadline_ms: Option<u64>) -> RequestDeadline<'_> {
         let said = deadline_ms.map(|ms| asked + Duration::from_millis(ms));
-        RequestDeadline::until(&self.health, asked + self.settings.deadline, said)
+        RequestDeadline::until(&self.health, asked + self.settings.sidecar.deadline, said)
     }
 
     /// Returns an index that was made before.

@@ -331,7 +331,7 @@ impl Sidecar {
     }
 
     async fn follow_patterns(&self) -> Result<(), StoreError> {
-        let most = i64::try_from(self.settings.keep_patterns).unwrap_or(i64::MAX);
+        let most = i64::try_from(self.settings.sidecar.keep_patterns).unwrap_or(i64::MAX);
         let (newest, known) = {
             let all = self.known.all.lock();
             (all.newest, all.patterns.len())

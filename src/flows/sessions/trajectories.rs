@@ -75,7 +75,7 @@ impl Sidecar {
 
     /// Mines the tasks of the next reviews that ended; returns true if there are more.
     async fn mine_tasks(&self) -> Result<bool, StoreError> {
-        if !self.settings.mine_trajectories {
+        if !self.settings.sidecar.mine_trajectories {
             self.store.reviews().skip_following(Follower::Patterns).await?;
             return Ok(false);
         }

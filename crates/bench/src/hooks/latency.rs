@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::{Context, ensure};
 use serde_json::json;
+use tokio::task::block_in_place;
 
 use crate::{BenchGlobalOptions, answer, answer_json, load::Answered, testbed::Testbed};
 
@@ -17,25 +18,12 @@ use crate::{BenchGlobalOptions, answer, answer_json, load::Answered, testbed::Te
 /// # Errors
 /// The server does not start, or a hook denies an allowed call.
 pub async fn run(global: &BenchGlobalOptions, calls: usize) -> anyhow::Result<()> {
-    let testbed = Testbed::open(global).await?;
-    let server = testbed.serve("latency", &testbed.shadows(None)?, &[]).await?;
-    let (umbra, url) = (testbed.umbra().with_file_name("umbra-hook"), format!("http://{}", server.address));
-    let measure = move || -> anyhow::Result<_> {
-        let idle = times(calls, |_| start(Path::new("/bin/true"), &[], ""))?;
-        let options = ["claude-code", "--mode", "enforce", "--event", "PreToolUse", "--url", &url];
-        let hook = times(calls, |n| {
-            let payload = json!({"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash",
-                "tool_use_id": format!("c{n}"), "tool_input": {"command": format!("echo {n} > file")}});
-            let said = start(&umbra, &options, &payload.to_string())?;
-            ensure!(said.is_empty(), "an allowed call was answered with {said}");
-            Ok(said)
-        })?;
-        let bytes = std::fs::metadata(&umbra)?.len();
-        Ok((idle, hook, bytes))
-    };
-    let (idle, hook, bytes) = tokio::task::spawn_blocking(measure).await??;
-    drop(server);
-    testbed.close().await;
+    let (idle, hook, bytes) = Testbed::with(global, async |bed| {
+        let server = bed.serve("latency", &bed.shadows(None)?, &[]).await?;
+        let (umbra, url) = (bed.umbra.with_file_name("umbra-hook"), format!("http://{}", server.address));
+        block_in_place(|| measure(calls, &umbra, &url))
+    })
+    .await?;
     let [p50, p99, base50] = [hook.quantile_ms(0.5), hook.quantile_ms(0.99), idle.quantile_ms(0.5)];
     if global.json {
         return answer_json(
@@ -47,6 +35,20 @@ pub async fn run(global: &BenchGlobalOptions, calls: usize) -> anyhow::Result<()
     ));
     answer(&format!("size of the program: {} MB", bytes / 1_000_000));
     Ok(())
+}
+
+/// Returns the times of a process that does nothing and of the hook, and the size of the hook's program.
+fn measure(calls: usize, umbra: &Path, url: &str) -> anyhow::Result<(Answered, Answered, u64)> {
+    let idle = times(calls, |_| start(Path::new("/bin/true"), &[], ""))?;
+    let options = ["claude-code", "--mode", "enforce", "--event", "PreToolUse", "--url", url];
+    let hook = times(calls, |n| {
+        let payload = json!({"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash",
+            "tool_use_id": format!("c{n}"), "tool_input": {"command": format!("echo {n} > file")}});
+        let said = start(umbra, &options, &payload.to_string())?;
+        ensure!(said.is_empty(), "an allowed call was answered with {said}");
+        Ok(said)
+    })?;
+    Ok((idle, hook, std::fs::metadata(umbra)?.len()))
 }
 
 fn times(calls: usize, mut run: impl FnMut(usize) -> anyhow::Result<String>) -> anyhow::Result<Answered> {

@@ -75,18 +75,20 @@ pub async fn run(global: &BenchGlobalOptions, options: &HooksBenchOptions) -> an
     for agent in &all {
         agent.fetch(&agents).await?;
     }
-    let testbed = Testbed::open(global).await?;
-    let model = Model::start().await?;
-    let mut sessions = Vec::new();
-    for agent in &all {
-        for fault in &faults {
-            let run = Run { testbed: &testbed, model: &model, agents: &agents, options, agent, fault: *fault };
-            let session = run.session().await;
-            progress(&format!("{}, {}: {} ({:.1} s)", session.agent, session.fault, session.end, session.seconds));
-            sessions.push(session);
+    let sessions = Testbed::with(global, async |testbed| {
+        let model = Model::start().await?;
+        let mut sessions = Vec::new();
+        for agent in &all {
+            for fault in &faults {
+                let run = Run { testbed, model: &model, agents: &agents, options, agent, fault: *fault };
+                let session = run.session().await;
+                progress(&format!("{}, {}: {} ({:.1} s)", session.agent, session.fault, session.end, session.seconds));
+                sessions.push(session);
+            }
         }
-    }
-    testbed.close().await;
+        Ok(sessions)
+    });
+    let sessions = sessions.await?;
     print(global, &all, &faults, &sessions)?;
     let bad: Vec<String> = sessions
         .iter()
@@ -174,8 +176,8 @@ impl Run<'_> {
     async fn install(&self, home: &Home<'_>, server: &Server) -> anyhow::Result<PathBuf> {
         let program = home.path.join("umbra");
         // A link of its own, which costs no space, can be broken without harm to the program.
-        link(self.testbed.umbra(), &program)?;
-        let (small, beside) = (self.testbed.umbra().with_file_name("umbra-hook"), home.path.join("umbra-hook"));
+        link(&self.testbed.umbra, &program)?;
+        let (small, beside) = (self.testbed.umbra.with_file_name("umbra-hook"), home.path.join("umbra-hook"));
         if small.exists() {
             link(&small, &beside)?;
         }

@@ -35,7 +35,7 @@ use self::replay::{Replay, read_captures};
 use crate::{
     BenchGlobalOptions, answer, answer_json,
     load::{self, Answered, Phase, per_s, rounded},
-    progress,
+    processors, progress,
     testbed::Testbed,
     usage,
 };
@@ -132,26 +132,14 @@ struct Sent {
 pub async fn run(global: &BenchGlobalOptions, options: &OtlpBenchOptions) -> anyhow::Result<()> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/otlp");
     let replays = Arc::new(read_captures(options.captures.as_deref().unwrap_or(&own))?);
-    let bed = Testbed::open(global).await?;
-    let measured = measure(&bed, options, &replays).await;
-    bed.close().await;
-    show(&measured?, global.json)
-}
-
-async fn measure(
-    bed: &Testbed,
-    options: &OtlpBenchOptions,
-    replays: &Arc<Vec<Replay>>,
-) -> anyhow::Result<Vec<Figures>> {
-    let work = async {
-        let mut figures = vec![of_service(bed, options, replays).await?];
+    let measured = Testbed::with(global, async |bed| {
+        let mut figures = vec![of_service(bed, options, &replays).await?];
         if let Some(peer) = options.peer {
-            figures.push(of_peer(peer, options, replays).await?);
+            figures.push(of_peer(peer, options, &replays).await?);
         }
-        anyhow::Ok(figures)
-    };
-    let Some(figures) = bed.tasks.soft().run_until_cancelled(work).await else { bail!("stopped") };
-    figures
+        Ok(figures)
+    });
+    show(&measured.await?, global.json)
 }
 
 /// Measures the service until the last call is filed.
@@ -349,7 +337,7 @@ fn show(figures: &[Figures], as_json: bool) -> anyhow::Result<()> {
             answer(&format!("{} took {mib:.1} MiB at most", one.receiver));
         }
     }
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let processors = processors();
     answer(&format!(
         "a record is a span or a log; receiver, Postgres and the exporters shared {processors} processors"
     ));

@@ -1,8 +1,6 @@
 //! `POST /v1/events` and `POST /v1/decide` as simpler services would have them: the same requests through the same
 //! front, guards and parser, and answers of the same form.
 
-use std::sync::Arc;
-
 use axum::{
     Json, Router,
     extract::{Request, State},
@@ -11,6 +9,7 @@ use axum::{
     response::Response,
     routing::post,
 };
+use sqlx::PgPool;
 
 use umbra::{
     api::{
@@ -26,9 +25,7 @@ use umbra::{
 };
 use umbra_checks::ScreenedEvent;
 use umbra_domain::{Disposition, EventId, Outcome, SkipReason, TriggerMark, key::Scope};
-use umbra_store::events::received_at;
-
-use super::one_by_one::NaiveInsert;
+use umbra_store::{StoreError, events::received_at};
 
 /// Endpoints without a database: events are parsed, screened and matched, calls are decided as if no call came before,
 /// and both are forgotten. The difference to the service is the cost of storing them.
@@ -37,10 +34,11 @@ pub fn without_storing(api: Api, admission: &Admission) -> Router {
     entered(routes, &api, admission).with_state(api)
 }
 
-/// The naive endpoint: parses each event and inserts it alone. No screening, no matching, no counting.
-pub fn one_by_one(api: Api, rows: NaiveInsert, admission: &Admission) -> Router {
+/// The naive endpoint: parses each event and inserts it alone, into our own table with all its indexes. No screening,
+/// no matching, no counting.
+pub fn one_by_one(api: Api, pool: PgPool, admission: &Admission) -> Router {
     let routes = Router::new().route(PATH, post(insert));
-    entered(routes, &api, admission).with_state((api, Arc::new(rows)))
+    entered(routes, &api, admission).with_state((api, pool))
 }
 
 /// Puts routes behind the entrance of events.
@@ -84,14 +82,19 @@ async fn forget(State(api): State<Api>, caller: Caller, request: Request) -> Res
 }
 
 async fn insert(
-    State((api, rows)): State<(Api, Arc<NaiveInsert>)>,
+    State((api, pool)): State<(Api, PgPool)>,
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
     let (Incoming { event, .. }, body) = read(&api, &caller, request).await?;
     let id = EventId(api.flows.clock.new_id());
     // The body as received spares this variant a second serialization.
-    rows.insert(id.0, &event.agent, event.task_id.as_deref(), &body).await?;
+    let inserting = sqlx::query(
+        "INSERT INTO event (id, seq, agent, task_id, shadows, outcomes, triggers, payload)
+         VALUES ($1, nextval('one_by_one'), $2, $3, '{}', '{}', '{}', $4)",
+    );
+    let inserting = inserting.bind(id.0).bind(&event.agent).bind(&event.task_id).bind(&body[..]);
+    inserting.execute(&pool).await.map_err(StoreError::from)?;
     accepted(id, "committed", Vec::new(), Vec::new())
 }
 

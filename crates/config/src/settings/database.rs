@@ -10,7 +10,7 @@ use super::{
         keys::Keys,
         number::{Time, whole},
         shape::{Flag, Maybe},
-        text::{path, secret, text},
+        text::{path, text},
     },
     ms, secs,
     section::section,
@@ -21,7 +21,7 @@ section! {
     Database {
         /// Address with user and password: `postgres://user:password@host:5432/name`. `DATABASE_URL` sets it too.
         /// Without it a private Postgres is started in `storage.data_dir`.
-        url: Option<SecretString> = None, Maybe(secret("the URL of a Postgres", parse_url));
+        url: Option<SecretString> = None, Maybe(text("the URL of a Postgres", 16_384, parse_url).secret());
         /// A file that holds the URL alone, instead of `url`.
         url_file: Option<PathBuf> = None, Maybe(path());
         /// The schema that holds the tables. Services with different schemas do not see each other.

@@ -1,44 +1,31 @@
 //! The settings: defaults, then the file, then the environment. The caller applies the command line last.
 //!
-//! Each section is a file that lists its keys once ([`section`]). `config/umbra.default.yaml` shows them all with their
-//! defaults; a test compares the two.
+//! Each section lists its keys once ([`section`]); sections of one kind share a file. `config/umbra.default.yaml` shows
+//! them all with their defaults; a test compares the two.
 
-mod artifacts;
-mod auth;
-mod baseline;
 mod boundary;
-mod breaker;
-mod briefing;
-mod cheap_model;
-mod checks;
+mod consequences;
 mod database;
+mod files;
 mod ingest;
-mod llm;
 mod logging;
-mod looks;
 mod mcp;
 mod models;
 mod outbound;
-mod promote;
 mod queue;
-mod reflexion;
 mod retention;
+mod reviewers;
 mod section;
 mod server;
-mod shadows;
 mod sidecar;
-mod storage;
 mod telemetry;
-mod tools;
 mod webhooks;
 
 use std::{
-    collections::{BTreeMap, HashMap},
-    path::Path,
+    collections::BTreeMap,
+    path::{Path, PathBuf},
     time::Duration,
 };
-
-use secrecy::SecretString;
 
 use super::{
     Environment, Loaded, Report,
@@ -49,32 +36,21 @@ use super::{
 };
 use umbra_domain::{ModelKind, ModelSpec};
 
-pub use artifacts::Artifacts;
-pub use auth::Auth;
-pub use baseline::Baseline;
 pub use boundary::{Approvals, Audit, AuditedReads, Boundary, Flagged, Gate, Hooks, RequireDecisions};
-pub use breaker::Breaker;
-pub use briefing::Briefings;
-pub use cheap_model::CheapModel;
-pub use checks::Checks;
+pub use consequences::{Baseline, Breaker, Briefings, Promote, Reflexion};
 pub use database::Database;
+pub use files::{Artifacts, Auth, ShadowsFile, Storage, ToolsFile};
 pub use ingest::{Ingest, Spool};
-pub use llm::Llm;
 pub use logging::{LogFormat, LogLevel, Logging};
-pub use looks::Looks;
 pub use mcp::{Mcp, McpProfile, McpSelect, McpUpstream, UpstreamAt, UpstreamCommand, plain_name};
 pub use outbound::Outbound;
-pub use promote::Promote;
 pub use queue::Queue;
-pub use reflexion::Reflexion;
 pub use retention::Retention;
+pub use reviewers::{CheapModel, Checks, Llm, Looks};
 use section::{Section, nested};
 pub use server::Server;
-pub use shadows::ShadowsFile;
 pub use sidecar::{Sidecar, SidecarHooks};
-pub use storage::Storage;
 pub use telemetry::{Otlp, Telemetry};
-pub use tools::ToolsFile;
 pub use webhooks::{Secret, Webhook, WebhookFormat};
 
 const KIB: u64 = 1024;
@@ -188,9 +164,9 @@ impl Settings {
         models
     }
 
-    /// Returns the provider keys of all models, by the name of their environment variable.
-    pub fn provider_keys(&self, builtin: Vec<ModelSpec>, env: &Environment) -> HashMap<String, SecretString> {
-        env.provider_keys(self.all_models(builtin).values())
+    /// Returns the folder of the audit's files.
+    pub fn audit_dir(&self) -> PathBuf {
+        self.boundary.audit.dir.clone().unwrap_or_else(|| self.storage.data_dir.join("audit"))
     }
 }
 

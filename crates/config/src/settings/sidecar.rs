@@ -42,6 +42,13 @@ section! {
     }
 }
 
+impl Sidecar {
+    /// Returns the part of the sidecar in the sessions of coding agents: none without a sidecar file.
+    pub fn companion(&self) -> SidecarHooks {
+        if self.path.is_some() { self.hooks } else { SidecarHooks::Off }
+    }
+}
+
 umbra_domain::words! {
     /// Part of the sidecar in the sessions of coding agents.
     pub enum SidecarHooks {

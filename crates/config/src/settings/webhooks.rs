@@ -176,10 +176,16 @@ fn webhook(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Op
         whole(1..=64),
     );
     let most = if format == "pagerduty" { 1 } else { 4 };
-    let secret = secret_text(keys, env, variable, file);
     let (secrets, format) = match format {
-        "standard" => (signing_secrets(keys, secret)?, WebhookFormat::Standard),
-        "pagerduty" => (Vec::new(), WebhookFormat::PagerDuty(integration_key(keys, secret)?)),
+        "standard" => {
+            let place = keys.first_of(["url", "url_env"]);
+            let secret = secret_text(keys, env, (variable, file), (place, UNSIGNED))?;
+            (signing_secrets(keys, secret)?, WebhookFormat::Standard)
+        }
+        "pagerduty" => {
+            let secret = secret_text(keys, env, (variable, file), ("format", WITHOUT_KEY))?;
+            (Vec::new(), WebhookFormat::PagerDuty(integration_key(keys, secret)?))
+        }
         service => {
             for key in ["secret_env", "secret_file"].into_iter().filter(|key| keys.has(key)).collect::<Vec<_>>() {
                 keys.fault(key, format!("{service} takes no signature"), "remove this key");
@@ -229,92 +235,75 @@ fn url(keys: &mut Keys<'_>, env: &Environment, format: &str) -> Option<SecretStr
     None
 }
 
-/// Secret as it is written, with the key that names its place; nothing in it for a command that sends nothing.
+/// Secret as it is written, with the key that names its place; without a text for a command that sends nothing.
 type SecretText = (&'static str, Option<String>);
 
-/// Reads the secret from the variable or the file that the keys name; `None` if it is missing, or after a fault.
+/// Faults of a webhook without a secret: message, and help.
+const UNSIGNED: (&str, &str) = (
+    "the webhook has no secret: receivers could not distinguish its messages from forged ones",
+    "add secret_env: NAME of a variable that holds whsec_..., or secret_file: PATH; or format: slack, teams or pagerduty \
+     for such a service",
+);
+const WITHOUT_KEY: (&str, &str) = (
+    "PagerDuty needs an integration key",
+    "add secret_env: NAME of a variable that holds the integration key of a service of PagerDuty",
+);
+
+/// Reads the secret from the variable or the file that the keys name. `missing` is the fault, with its place, where they
+/// name none.
 fn secret_text(
     keys: &mut Keys<'_>,
     env: &Environment,
-    variable: Option<String>,
-    file: Option<PathBuf>,
-) -> Option<Result<SecretText, ()>> {
-    Some(match (variable, file) {
+    named: (Option<String>, Option<PathBuf>),
+    (place, missing): (&'static str, (&str, &str)),
+) -> Option<SecretText> {
+    let (key, found) = match named {
         (Some(_), Some(_)) => {
             keys.fault("secret_file", "both secret_env and secret_file are set", "remove one of the two");
-            Err(())
+            return None;
         }
-        (Some(variable), None) => match env.get(&variable) {
-            Some(text) => Ok(("secret_env", Some(text.to_owned()))),
-            None if env.sends_nothing() => Ok(("secret_env", None)),
-            None => {
-                keys.fault("secret_env", format!("the variable {variable} is not set"), "set it to the secret");
-                Err(())
+        (Some(variable), None) => {
+            let unset = || (format!("the variable {variable} is not set"), "set it to the secret".to_owned());
+            ("secret_env", env.get(&variable).map(str::to_owned).ok_or_else(unset))
+        }
+        (None, Some(file)) => {
+            ("secret_file", read_secret(&file).map_err(|why| ("the file has no secret".to_owned(), why)))
+        }
+        (None, None) => {
+            if !keys.has("secret_env") && !keys.has("secret_file") {
+                keys.fault(place, missing.0, missing.1);
             }
-        },
-        (None, Some(file)) => match read_secret(&file) {
-            Ok(text) => Ok(("secret_file", Some(text))),
-            Err(_) if env.sends_nothing() => Ok(("secret_file", None)),
-            Err(why) => {
-                keys.fault("secret_file", "the file has no secret", why);
-                Err(())
-            }
-        },
-        (None, None) if keys.has("secret_env") || keys.has("secret_file") => Err(()),
-        (None, None) => return None,
-    })
-}
-
-fn signing_secrets(keys: &mut Keys<'_>, secret: Option<Result<SecretText, ()>>) -> Option<Vec<Secret>> {
-    match secret {
-        Some(Ok((key, Some(text)))) => parse_secrets(keys, key, &text),
-        Some(Ok((_, None))) => Some(Vec::new()),
-        Some(Err(())) => None,
-        None => {
-            keys.fault(
-                keys.first_of(["url", "url_env"]),
-                "the webhook has no secret: receivers could not distinguish its messages from forged ones",
-                "add secret_env: NAME of a variable that holds whsec_..., or secret_file: PATH; or format: slack, \
-                 teams or pagerduty for such a service",
-            );
+            return None;
+        }
+    };
+    match found {
+        Ok(text) => Some((key, Some(text))),
+        Err(_) if env.sends_nothing() => Some((key, None)),
+        Err((message, help)) => {
+            keys.fault(key, message, help);
             None
         }
     }
 }
 
-fn integration_key(keys: &mut Keys<'_>, secret: Option<Result<SecretText, ()>>) -> Option<SecretString> {
-    match secret {
-        Some(Ok((key, Some(text)))) => {
-            let text = text.trim();
-            let is_key = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-            if !is_key {
-                keys.fault(key, "the value is no integration key", "copy its 32 letters and digits from PagerDuty");
-            }
-            is_key.then(|| SecretString::from(text.to_owned()))
-        }
-        Some(Ok((_, None))) => Some(SecretString::default()),
-        Some(Err(())) => None,
-        None => {
-            let help = "add secret_env: NAME of a variable that holds the integration key of a service of PagerDuty";
-            keys.fault("format", "PagerDuty needs an integration key", help);
-            None
-        }
+fn signing_secrets(keys: &mut Keys<'_>, (key, text): SecretText) -> Option<Vec<Secret>> {
+    let Some(text) = text else { return Some(Vec::new()) };
+    match text.split_whitespace().map(Secret::parse).collect::<Result<Vec<Secret>, _>>() {
+        Ok(secrets) if (1..=MAX_SECRETS).contains(&secrets.len()) => return Some(secrets),
+        Ok(_) => keys.fault(key, "too many secrets", format!("keep at most {MAX_SECRETS}, the newest first")),
+        Err(right) => keys.fault(key, "the value is not a webhook secret", right),
     }
+    None
 }
 
-fn parse_secrets(keys: &mut Keys<'_>, key: &'static str, text: &str) -> Option<Vec<Secret>> {
-    let parsed: Result<Vec<Secret>, _> = text.split_whitespace().map(Secret::parse).collect();
-    match parsed {
-        Ok(secrets) if (1..=MAX_SECRETS).contains(&secrets.len()) => Some(secrets),
-        Ok(_) => {
-            keys.fault(key, "too many secrets", format!("keep at most {MAX_SECRETS}, the newest first"));
-            None
-        }
-        Err(right) => {
-            keys.fault(key, "the value is not a webhook secret", right);
-            None
-        }
+fn integration_key(keys: &mut Keys<'_>, (key, text): SecretText) -> Option<SecretString> {
+    let Some(text) = text else { return Some(SecretString::default()) };
+    let text = text.trim();
+    if text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Some(SecretString::from(text));
     }
+    keys.fault(key, "the value is no integration key", "copy its 32 letters and digits from PagerDuty");
+    None
 }
 
 /// Returns a name that tells endpoints apart and shows no more of the URL than its host.

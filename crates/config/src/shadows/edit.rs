@@ -3,65 +3,38 @@
 //! The tree gives the place of the word. The new text is read before it replaces the file. Where the word cannot be
 //! replaced alone (it stands behind an alias, say), nothing is written, and the error says what to write.
 
-use std::{fs, io, path::Path};
+use std::{
+    fs,
+    io::{self, Write},
+    path::Path,
+};
+
+use tempfile::NamedTempFile;
 
 use super::{AGENTS, Models, NAME, load};
 use crate::{
-    Report,
     fault::{Faults, SourcePosition},
     file::read_text,
     tree::{Node, NodeValue, parse},
 };
 use umbra_domain::Mode;
 
-/// Reason why a mode was not changed.
-#[derive(Debug, thiserror::Error)]
-pub enum ModeEditError {
-    /// The file cannot be read or written.
-    #[error("{file} cannot be changed ({cause}): write `mode: {mode}` in line {line} yourself", mode = .to.as_str())]
-    File {
-        /// Path of the file.
-        file: String,
-        /// The line of the mode, from 1.
-        line: usize,
-        /// The wanted mode.
-        to: Mode,
-        /// Error of the operating system.
-        cause: io::Error,
-    },
-    /// The word cannot be replaced alone.
-    #[error("the mode in line {line} of {file} cannot be replaced by itself: write `mode: {mode}` for this shadow \
-             yourself",
-        mode = .to.as_str())]
-    Entangled {
-        /// Path of the file.
-        file: String,
-        /// The line of the mode, from 1.
-        line: usize,
-        /// The wanted mode.
-        to: Mode,
-    },
-    /// The shadow is not in the file.
-    #[error("{file} has no shadow of this name")]
-    Missing {
-        /// Path of the file.
-        file: String,
-    },
-    /// With the new mode the file would have faults.
-    #[error("the file would have faults with this mode:\n{0}")]
-    Faults(Report),
-}
-
 /// Sets the mode of the shadow `name` in the file at `path`. Returns the changed line, from 1.
 ///
 /// # Errors
-/// Nothing was changed; the error says what to do instead.
-pub fn set_mode(path: &Path, name: &str, to: Mode, models: &Models<'_>) -> Result<usize, ModeEditError> {
+/// Nothing was changed; the text says why, and what to do instead.
+pub fn set_mode(path: &Path, name: &str, to: Mode, models: &Models<'_>) -> Result<usize, String> {
     let file = path.display().to_string();
-    let Ok(text) = read_text(path) else { return Err(ModeEditError::Missing { file }) };
+    let text = read_text(path).map_err(|_| missing(&file))?;
     let (changed, line) = with_mode(&file, &text, name, to, models)?;
-    replace(path, &changed).map_err(|cause| ModeEditError::File { file, line, to, cause })?;
+    let mode = to.as_str();
+    replace(path, &changed)
+        .map_err(|cause| format!("{file} cannot be changed ({cause}): write `mode: {mode}` in line {line} yourself"))?;
     Ok(line)
+}
+
+fn missing(file: &str) -> String {
+    format!("{file} has no shadow of this name")
 }
 
 /// Returns the text with another mode for one shadow, and the line that differs.
@@ -71,20 +44,27 @@ pub(crate) fn with_mode(
     name: &str,
     to: Mode,
     models: &Models<'_>,
-) -> Result<(String, usize), ModeEditError> {
-    let missing = || ModeEditError::Missing { file: file.to_owned() };
-    let mode = mode_of(text, name).ok_or_else(missing)?;
-    let entangled = || ModeEditError::Entangled { file: file.to_owned(), line: mode.at.line, to };
+) -> Result<(String, usize), String> {
+    let mode = mode_of(text, name).ok_or_else(|| missing(file))?;
+    let line = mode.at.line;
+    let entangled = || {
+        let mode = to.as_str();
+        format!(
+            "the mode in line {line} of {file} cannot be replaced by itself: write `mode: {mode}` for this shadow \
+             yourself"
+        )
+    };
     let NodeValue::Text(word) = &mode.kind else { return Err(entangled()) };
     let start = offset(text, mode.at).ok_or_else(entangled)?;
     let start = start + text.get(start..).map_or(0, |rest| usize::from(rest.starts_with(['"', '\''])));
     let rest = text.get(start..).and_then(|rest| rest.strip_prefix(word.as_str())).ok_or_else(entangled)?;
     let changed = format!("{}{}{rest}", text.get(..start).unwrap_or_default(), to.as_str());
-    let before = load(file, text, models).map_err(ModeEditError::Faults)?.value;
-    let after = load(file, &changed, models).map_err(ModeEditError::Faults)?.value;
+    let faulty = |report| format!("the file would have faults with this mode:\n{report}");
+    let before = load(file, text, models).map_err(faulty)?.value;
+    let after = load(file, &changed, models).map_err(faulty)?.value;
     let alone = before.len() == after.len()
         && before.iter().zip(&after).all(|(old, new)| if new.name == name { new.mode == to } else { old == new });
-    if alone { Ok((changed, mode.at.line)) } else { Err(entangled()) }
+    if alone { Ok((changed, line)) } else { Err(entangled()) }
 }
 
 fn mode_of(text: &str, name: &str) -> Option<Node> {
@@ -106,15 +86,10 @@ fn offset(text: &str, at: SourcePosition) -> Option<usize> {
 /// Replaces a file's text: whole or not at all, with the file's permissions. A symbolic link stays one.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let path = fs::canonicalize(path)?;
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".umbra-new");
-    let beside = path.with_file_name(name);
-    let written = fs::write(&beside, text)
-        .and_then(|()| fs::set_permissions(&beside, fs::metadata(&path)?.permissions()))
-        .and_then(|()| fs::File::open(&beside)?.sync_all())
-        .and_then(|()| fs::rename(&beside, &path));
-    if written.is_err() {
-        drop(fs::remove_file(&beside));
-    }
-    written
+    let mut beside = NamedTempFile::new_in(path.parent().unwrap_or(&path))?;
+    beside.write_all(text.as_bytes())?;
+    beside.as_file().set_permissions(fs::metadata(&path)?.permissions())?;
+    beside.as_file().sync_all()?;
+    beside.persist(&path)?;
+    Ok(())
 }

@@ -1,7 +1,6 @@
 //! The shadows file: YAML and the declared models in, checked [`Shadow`]s out, or every fault at once.
 //!
-//! A file with only the keys of the first example loads unchanged; all other keys have defaults. Keys of features that
-//! do not exist yet are refused with a message that says so, never ignored.
+//! A file with only the keys of the first example loads unchanged; all other keys have defaults.
 
 mod cost;
 pub(super) mod edit;
@@ -21,7 +20,7 @@ use super::{
 };
 use umbra_domain::{ModelKind, ModelSpec, PricePerMtok, Provider, Shadow, nearest::nearest};
 
-pub use edit::{ModeEditError, set_mode};
+pub use edit::set_mode;
 
 /// Key of the list of shadows, and key of a shadow's name.
 const AGENTS: &str = "shadow_agents";

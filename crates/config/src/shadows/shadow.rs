@@ -77,7 +77,10 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow
     let enabled = keys.optional("enabled", "True if the shadow runs (true unless set).", Flag);
     let verdict = verdict(keys, mode);
     let scope = scope(keys, mode, watch.as_deref(), cost_control.batch.is_some());
-    fixed_keys(keys);
+    let redact = keys.optional("redact", "Secrets are always redacted before anything is stored: true.", Flag);
+    if redact == Some(false) {
+        keys.fault("redact", "redaction cannot be switched off", "write redact: true, or leave it out");
+    }
     if let Some(batch) = cost_control.batch
         && batch.max_chars > max_input_chars.unwrap_or(DEFAULT_INPUT_CHARS)
     {
@@ -200,15 +203,6 @@ fn scope(keys: &mut Keys<'_>, mode: Option<Mode>, watch: Option<&[WatchRule]>, b
         keys.fault("watch", message, "write triggers: [task_complete]");
     }
     ReviewScope::Trajectory
-}
-
-/// Declares keys that take only one value so far: other values are refused, not ignored.
-fn fixed_keys(keys: &mut Keys<'_>) {
-    let redact = keys.optional("redact", "Secrets are always redacted before anything is stored: true.", Flag);
-    if redact == Some(false) {
-        keys.fault("redact", "redaction cannot be switched off", "write redact: true, or leave it out");
-    }
-    keys.later("batch_with_others", "remove the key: each event is reviewed by itself");
 }
 
 /// Shape of one word of `checks`, read as the checks that it stands for.

@@ -6,7 +6,7 @@ use super::{
     super::{
         fault::Faults,
         keys::{Keys, Shape},
-        shape::{List, MappingShape, shown, word},
+        shape::{List, MappingShape, refuse, word},
         text::{agent_glob, printable},
         tree::{Node, NodeValue},
     },
@@ -83,14 +83,7 @@ impl Shape for Scalar {
             NodeValue::Flag(flag) => Some(json!(flag)),
             NodeValue::Whole(number) if i64::try_from(*number).is_ok() => Some(json!(i64::try_from(*number).ok())),
             NodeValue::Decimal(number) => Some(json!(number)),
-            _ => {
-                faults.fault(
-                    node.at,
-                    format!("{} is not a single value", shown(node)),
-                    "write a text, a number, true or false",
-                );
-                None
-            }
+            _ => refuse(node, "is not a single value", "write a text, a number, true or false", faults),
         }
     }
 

@@ -1,15 +1,12 @@
 //! Tests of changing a shadow's mode in its file, with every other byte unchanged.
 
 use super::{
-    super::{
-        Models,
-        shadows::{ModeEditError, edit::with_mode},
-    },
+    super::{Models, shadows::edit::with_mode},
     models,
 };
 use umbra_domain::{Mode, PricePerMtok};
 
-fn edited(text: &str, to: Mode) -> Result<(String, usize), ModeEditError> {
+fn edited(text: &str, to: Mode) -> Result<(String, usize), String> {
     let specs = models();
     with_mode("s.yaml", text, "b", to, &Models { specs: &specs, ceiling: PricePerMtok::from_usd(5.0).unwrap() })
 }
@@ -49,14 +46,15 @@ fn mode_edit_of_a_shared_or_missing_value_is_refused() {
         ["mode: *m", "mode: &n passive", "mode: !!str passive", "mode: \"p\\x61ssive\"", "mode: >-\n      passive"]
     {
         match edited(&file(mode), Mode::Review) {
-            Err(ModeEditError::Entangled { .. }) => {}
+            Err(why) if why.contains("cannot be replaced by itself") => {}
             Ok((text, _)) => assert_eq!(text, file(&mode.replace("passive", "review")), "{mode}"),
             Err(other) => panic!("{mode}: {other}"),
         }
     }
-    assert!(matches!(edited(&file("mode: *m"), Mode::Review), Err(ModeEditError::Entangled { .. })));
+    let refused = |text: &str, to| edited(text, to).unwrap_err();
+    assert!(refused(&file("mode: *m"), Mode::Review).contains("cannot be replaced by itself"));
     let other = "shadow_agents:\n  - {name: a, model: haiku, mode: review, watch: [{agent: x, triggers: [error]}]}\n";
-    assert!(matches!(edited(other, Mode::Active), Err(ModeEditError::Missing { .. })));
+    assert!(refused(other, Mode::Active).contains("has no shadow of this name"));
     let passive_key = file("mode: active\n    on_timeout: reject");
-    assert!(matches!(edited(&passive_key, Mode::Passive), Err(ModeEditError::Faults(_))));
+    assert!(refused(&passive_key, Mode::Passive).contains("would have faults"));
 }

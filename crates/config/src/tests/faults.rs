@@ -1,5 +1,7 @@
 //! Tests of the form of faults: the first line is a contract for tools, and secrets stay out.
 
+use serde_json::json;
+
 use super::super::{Environment, Settings, fault::quoted};
 use umbra_domain::nearest::nearest;
 
@@ -19,14 +21,14 @@ fn a_fault_shows_file_line_column_key_snippet_and_help() {
 
 #[test]
 fn json_report_has_place_key_and_help_of_each_fault() {
-    let json = report("server:\n  hearder_timeout: 5s\n").to_json();
+    let json = json!(report("server:\n  hearder_timeout: 5s\n"));
     let fault = &json["faults"][0];
     assert_eq!(fault["file"], "conf/umbra.yaml");
     assert_eq!((&fault["line"], &fault["column"]), (&2.into(), &3.into()));
     assert_eq!(fault["level"], "fault");
     assert_eq!(fault["key"], "server");
     assert_eq!(fault["help"], "did you mean `header_timeout`?");
-    assert_eq!(json["warnings"], serde_json::json!([]));
+    assert_eq!(json["warnings"], json!([]));
 }
 
 #[test]
@@ -44,7 +46,7 @@ fn faults_never_repeat_secrets() {
     ];
     for text in cases {
         let report = report(text);
-        let shown = format!("{report}{}{report:?}", report.to_json());
+        let shown = format!("{report}{}{report:?}", json!(report));
         assert!(!shown.contains("hunter2"), "{text}\n{shown}");
         assert!(!report.faults.is_empty());
     }

@@ -184,7 +184,7 @@ fn a_declared_alias_replaces_a_built_in_one_whole() {
         .map(|(n, v)| (n.to_owned(), v.to_owned()))
         .into_iter()
         .collect();
-    let keys = settings.provider_keys(builtin, &env);
+    let keys = env.provider_keys(settings.all_models(builtin).values());
     assert_eq!(keys.len(), 1, "a replaced model's key is not needed");
     assert_eq!(keys["OWN_KEY"].expose_secret(), "k1");
 }

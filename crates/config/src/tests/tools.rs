@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{
     super::{
         EXAMPLE_TOOLS, Report,
-        tools::{ReplaceError, ToolsFileValidators, load, read, replace, tools_schema, write},
+        tools::{ToolsFileValidators, load, read, replace, tools_schema, write},
     },
     faults, one_fault,
 };
@@ -237,7 +237,12 @@ fn a_contract_is_replaced_and_every_other_line_stays() {
     let replaced = replace(text, &contract).unwrap();
     assert!(replaced.ends_with("    # Two.\n    - tool: c\n      version: 7\n      effect: read\n"), "{replaced}");
     let missing = ToolContract::new("d", Effect::Read);
-    assert_eq!(replace(text, &missing), Err(ReplaceError::Missing("d".to_owned())));
-    assert_eq!(replace("tools: [{tool: d, effect: read}]\n", &missing), Err(ReplaceError::Inline("d".to_owned())));
-    assert_eq!(replace("tools: [", &missing), Err(ReplaceError::Unreadable));
+    for (text, words) in [
+        (text, "has no contract of d"),
+        ("tools: [{tool: d, effect: read}]\n", "the contract of d is written in brackets"),
+        ("tools: [", "is not valid YAML"),
+    ] {
+        let refused = replace(text, &missing).unwrap_err();
+        assert!(refused.contains(words), "{refused}");
+    }
 }

@@ -26,7 +26,7 @@ use super::{
 };
 use openapi::Files;
 pub use packs::{pack_texts, packs};
-pub use replace::{ReplaceError, replace};
+pub use replace::replace;
 use umbra_domain::{
     ToolDeclarations,
     contract::{ContractFault, ToolContract},

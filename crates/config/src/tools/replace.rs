@@ -1,7 +1,5 @@
 //! Replacement of one contract in a tools file: every other line stays as a person wrote it.
 
-use thiserror::Error;
-
 use super::{TOOL, TOOLS, write::write};
 use crate::{
     fault::Faults,
@@ -9,33 +7,22 @@ use crate::{
 };
 use umbra_domain::contract::ToolContract;
 
-/// Reason why a contract cannot be replaced.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ReplaceError {
-    /// The text is no YAML.
-    #[error("the file is not valid YAML: `umbra contracts lint` says why")]
-    Unreadable,
-    /// The tool has no contract there.
-    #[error("the file has no contract of {0}")]
-    Missing(String),
-    /// The contract does not begin with a dash on a line of its own.
-    #[error("the contract of {0} is written in brackets or comes from an alias: change it by hand")]
-    Inline(String),
-}
-
 /// Returns the text of a tools file with the contract of this tool replaced by `contract`. Comments within the old
 /// contract are lost.
 ///
 /// # Errors
-/// The text is no YAML, has no contract of the tool, or has it in brackets.
-pub fn replace(text: &str, contract: &ToolContract) -> Result<String, ReplaceError> {
-    let root = parse(0, text, &mut Faults::default()).ok_or(ReplaceError::Unreadable)?;
-    let Some(NodeValue::List(items)) = root.get(TOOLS).map(|node| &node.kind) else {
-        return Err(ReplaceError::Missing(contract.tool.clone()));
+/// The text is no YAML, has no contract of the tool, or has it in brackets; in words.
+pub fn replace(text: &str, contract: &ToolContract) -> Result<String, String> {
+    let tool = &contract.tool;
+    let root =
+        parse(0, text, &mut Faults::default()).ok_or("the file is not valid YAML: `umbra contracts lint` says why")?;
+    let items = match root.get(TOOLS).map(|node| &node.kind) {
+        Some(NodeValue::List(items)) => items.as_slice(),
+        _ => &[],
     };
-    let is_of_tool = |item: &&Node| matches!(item.get(TOOL).map(|tool| &tool.kind), Some(NodeValue::Text(tool)) if *tool == contract.tool);
-    let item = items.iter().find(is_of_tool).ok_or_else(|| ReplaceError::Missing(contract.tool.clone()))?;
-    let inline = || ReplaceError::Inline(contract.tool.clone());
+    let is_of_tool = |item: &&Node| item.get(TOOL).is_some_and(|named| named.kind == NodeValue::Text(tool.clone()));
+    let item = items.iter().find(is_of_tool).ok_or_else(|| format!("the file has no contract of {tool}"))?;
+    let inline = || format!("the contract of {tool} is written in brackets or comes from an alias: change it by hand");
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let first = item.at.line.checked_sub(1).ok_or_else(inline)?;
     let indent = dash(lines.get(first).ok_or_else(inline)?).ok_or_else(inline)?;

@@ -150,7 +150,7 @@ impl Sidecar {
         seen: &WorkspaceFile,
         text: &str,
     ) -> Result<Result<bool, String>, StoreError> {
-        let most = self.settings.max_documents;
+        let most = self.settings.sidecar.max_documents;
         if step.documents.len() >= most {
             return Ok(Err(format!("a session may have {most} documents at most (sidecar.max_documents)")));
         }
