@@ -374,9 +374,8 @@ async fn reload(setup: &Setup, flows: &Flows, profiles: Option<&Profiles>) -> Re
         })?;
     let count = rules.shadows.len();
     if let Some(profiles) = profiles {
-        profiles
-            .reload(&setup.settings.mcp, &setup.outbound_policy())
-            .map_err(|error| plain(format!("{:#}", anyhow::Error::from(error))))?;
+        let reloaded = profiles.reload(&setup.settings.mcp, &setup.outbound_policy());
+        reloaded.map_err(|error| plain(format!("{error:#}")))?;
     }
     setup.install_rules();
     flows.rules.store(Arc::new(rules));
