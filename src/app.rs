@@ -257,7 +257,7 @@ impl Setup {
     /// # Errors
     /// A URL is refused, with the reason and a remedy.
     pub fn webhooks(&self) -> anyhow::Result<Endpoints> {
-        Ok(Endpoints::new(&self.settings.webhooks, self.settings.telemetry.otlp.as_ref(), &self.outbound_policy())?)
+        Endpoints::new(&self.settings.webhooks, self.settings.telemetry.otlp.as_ref(), &self.outbound_policy())
     }
 
     /// Returns the policy of calls to other hosts.

@@ -8,9 +8,10 @@
 use std::{
     collections::{HashMap, hash_map::Entry},
     net::IpAddr,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::problem::Problem;
@@ -75,7 +76,7 @@ pub struct ArrivingBody {
 
 impl Drop for ArrivingBody {
     fn drop(&mut self) {
-        let mut arriving = self.bodies.arriving.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut arriving = self.bodies.arriving.lock();
         if let Entry::Occupied(mut count) = arriving.entry(self.sender) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
@@ -106,7 +107,7 @@ impl Ticket {
     pub fn begin_body(&self) -> Result<ArrivingBody, Problem> {
         let TicketState { admission, sender, .. } = &*self.0;
         let bodies = Arc::clone(&admission.bodies);
-        let mut arriving = bodies.arriving.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut arriving = bodies.arriving.lock();
         let count = arriving.entry(*sender).or_default();
         if *count >= bodies.limit {
             return Err(Problem::rate_limited(format!(

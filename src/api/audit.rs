@@ -46,7 +46,7 @@ pub(super) fn request(problem: &Problem, asked: &RefusedRequest<'_>) {
     }
     metrics::counter!(metric::REFUSALS, "code" => problem.code()).increment(1);
     tracing::warn!(request_id = %id, method, family, code = problem.code(),
-        key_id = problem.key().map(tracing::field::display), %peer,
+        key_id = problem.key.map(tracing::field::display), %peer,
         "a request was refused");
 }
 
@@ -59,7 +59,7 @@ pub(super) fn events<'a>(problems: impl Iterator<Item = &'a Problem>, id: Option
             request_id = id.map(tracing::field::display),
             code = first.code(),
             events = refused.len(),
-            key_id = first.key().map(tracing::field::display),
+            key_id = first.key.map(tracing::field::display),
             "events of a batch were refused"
         );
     }

@@ -95,9 +95,15 @@ impl Caller {
             _ => Ok(()),
         }
     }
-}
 
-impl Caller {
+    /// Refuses a caller that may not read data of this agent, or without an agent of all.
+    ///
+    /// # Errors
+    /// `forbidden` or `forbidden_agent`.
+    pub fn read_of(&self, agent: Option<&str>) -> Result<(), Problem> {
+        agent.map_or_else(|| self.require(Scope::Read), |agent| self.speak_for(agent))
+    }
+
     /// True if the caller may read data of this agent: the key is not bound to other agents.
     pub fn sees(&self, agent: &str) -> bool {
         self.0.as_ref().is_none_or(|grant| grant.agents.contains(agent))

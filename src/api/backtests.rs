@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    extract::{Request, State},
+    extract::Request,
     http::{HeaderName, StatusCode, header},
 };
 use serde::Deserialize;
@@ -11,8 +11,7 @@ use utoipa::ToSchema;
 
 use super::{
     Api, JsonAnswer, Listing,
-    auth::Caller,
-    params::{Params, expect_reached, listing},
+    params::{Params, listing, reached_listing},
     problem::Problem,
 };
 use crate::{
@@ -20,7 +19,7 @@ use crate::{
     flows::backtests::{PlanError, PlannedBacktest},
 };
 use umbra_config::{Models, quantity::parse_moment, shadows::load};
-use umbra_domain::{Assessment, AssessmentChange, BacktestId, ItemOutcome, NanoUsd, Shadow, key::Scope};
+use umbra_domain::{Assessment, AssessmentChange, BacktestId, ItemOutcome, NanoUsd, Shadow};
 use umbra_store::{
     backtests::{Backtest, Item, ItemFilter},
     paging::Feed,
@@ -73,11 +72,9 @@ pub struct ResumeRequest {
             headers(("Location" = String, description = "Path of the backtest"))),
         (status = 409, description = "Too many backtests are not finished yet")))]
 pub async fn post_backtest(
-    State(api): State<Api>,
-    caller: Caller,
+    api: Api,
     request: Request,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<Backtest>), Problem> {
-    caller.require(Scope::Admin)?;
     let body: BacktestRequest = api.bodies.read_json(request).await?;
     let tried = tried(&api, body)?;
     let flows = &api.flows;
@@ -194,30 +191,18 @@ async fn find(api: &Api, id: BacktestId) -> Result<Backtest, Problem> {
         ("order" = Option<String>, Query, description = "`asc`, oldest first, or `desc`"),
         ("cursor" = Option<String>, Query, description = "`next_cursor` or `resume_cursor` of an earlier answer")),
     responses((status = 200, description = "A page", body = Listing<Backtest>)))]
-pub async fn list_backtests(
-    State(api): State<Api>,
-    caller: Caller,
-    mut params: Params,
-) -> JsonAnswer<Listing<Backtest>> {
-    caller.require(Scope::Admin)?;
+pub async fn list_backtests(api: Api, mut params: Params) -> JsonAnswer<Listing<Backtest>> {
     let shadow = params.text("shadow");
-    let seek = params.seek(BACKTESTS);
-    params.finish()?;
+    let seek = params.seek(BACKTESTS)?;
     let page = api.flows.store.backtests().list(shadow.as_deref(), seek).await?;
-    expect_reached(&api.flows.store, Feed::Backtest, seek, &page).await?;
-    Ok(listing(BACKTESTS, seek, page, |backtest| backtest).json())
+    reached_listing(&api.flows.store, Feed::Backtest, BACKTESTS, seek, page).await.map(Json)
 }
 
 /// Returns one backtest: its state, its forecast, its results so far, and the differences from the live reviews.
 #[utoipa::path(get, path = "/v1/backtests/{id}", tag = "backtests",
     params(("id" = String, Path, description = "A backtest's id", example = "bkt_0197a3c1d2e47f00a1b2c3d4e5f60718")),
     responses((status = 200, description = "The backtest", body = Backtest)))]
-pub async fn get_backtest(
-    State(api): State<Api>,
-    caller: Caller,
-    PathId(id): PathId<BacktestId>,
-) -> JsonAnswer<Backtest> {
-    caller.require(Scope::Admin)?;
+pub async fn get_backtest(api: Api, PathId(id): PathId<BacktestId>) -> JsonAnswer<Backtest> {
     find(&api, id).await.map(Json)
 }
 
@@ -233,13 +218,7 @@ pub async fn get_backtest(
         ("order" = Option<String>, Query, description = "`asc`, oldest first, or `desc`"),
         ("cursor" = Option<String>, Query, description = "`next_cursor` or `resume_cursor` of an earlier answer")),
     responses((status = 200, description = "A page", body = Listing<Item>)))]
-pub async fn list_items(
-    State(api): State<Api>,
-    caller: Caller,
-    PathId(id): PathId<BacktestId>,
-    mut params: Params,
-) -> JsonAnswer<Listing<Item>> {
-    caller.require(Scope::Admin)?;
+pub async fn list_items(api: Api, PathId(id): PathId<BacktestId>, mut params: Params) -> JsonAnswer<Listing<Item>> {
     let words = |words: Vec<&str>| words.join(", ");
     let changes = words(AssessmentChange::ALL.iter().map(|change| change.as_str()).collect());
     let outcomes = words(ItemOutcome::ALL.iter().map(|outcome| outcome.as_str()).collect());
@@ -249,13 +228,12 @@ pub async fn list_items(
         assessment: params.parsed("assessment", "APPROVE, CHECKED, INCONCLUSIVE, SUGGEST or FLAG", Assessment::parse),
         agent: params.text("agent"),
     };
-    let seek = params.seek(ITEMS);
-    params.finish()?;
+    let seek = params.seek(ITEMS)?;
     let page = api.flows.store.backtests().items(id, &filter, seek).await?;
     if page.items.is_empty() {
         find(&api, id).await?;
     }
-    Ok(listing(ITEMS, seek, page, |item| item).json())
+    Ok(Json(listing(ITEMS, seek, page)))
 }
 
 /// Resumes a stopped backtest, with a larger budget where one is given.
@@ -264,12 +242,10 @@ pub async fn list_items(
     responses((status = 202, description = "The backtest is running again", body = Backtest),
         (status = 409, description = "The backtest is done, or its planning was interrupted")))]
 pub async fn post_resume(
-    State(api): State<Api>,
-    caller: Caller,
+    api: Api,
     PathId(id): PathId<BacktestId>,
     request: Request,
 ) -> Result<(StatusCode, Json<Backtest>), Problem> {
-    caller.require(Scope::Admin)?;
     let body: ResumeRequest = api.bodies.read_json(request).await?;
     let mut faults = Vec::new();
     let (max_usd, max_tokens) = budget(body.max_usd, body.max_tokens, &mut faults);
@@ -290,11 +266,6 @@ pub async fn post_resume(
 #[utoipa::path(delete, path = "/v1/backtests/{id}", tag = "backtests",
     params(("id" = String, Path, description = "A backtest's id", example = "bkt_0197a3c1d2e47f00a1b2c3d4e5f60718")),
     responses((status = 204, description = "The backtest is deleted")))]
-pub async fn delete_backtest(
-    State(api): State<Api>,
-    caller: Caller,
-    PathId(id): PathId<BacktestId>,
-) -> Result<StatusCode, Problem> {
-    caller.require(Scope::Admin)?;
+pub async fn delete_backtest(api: Api, PathId(id): PathId<BacktestId>) -> Result<StatusCode, Problem> {
     if api.flows.store.backtests().delete(id).await? { Ok(StatusCode::NO_CONTENT) } else { Err(BacktestId::unknown()) }
 }

@@ -1,17 +1,14 @@
 //! `/v1/breakers`: recommendation from an agent's reviews whether it should go on. An orchestrator reads it; people
 //! acknowledge or reset it.
 
-use axum::{
-    Json,
-    extract::{Request, State},
-};
+use axum::{Json, extract::Request};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
     Api, JsonAnswer, Listing,
     auth::Caller,
-    params::{NOTE_CHARS, Params, PathPart, expect_reached, listing},
+    params::{NOTE_CHARS, Params, PathPart, reached_listing},
     problem::Problem,
 };
 use crate::flows::followers::breaker_item::BreakerItem;
@@ -32,36 +29,25 @@ const BY_CHARS: usize = 200;
         ("recommendation" = Option<BreakerState>, Query, description = "Only breakers with this recommendation"),
         super::openapi::Pages),
     responses((status = 200, description = "A page", body = Listing<BreakerItem>)))]
-pub async fn list_breakers(
-    State(api): State<Api>,
-    caller: Caller,
-    mut params: Params,
-) -> JsonAnswer<Listing<BreakerItem>> {
-    caller.require_any(&[Scope::Read, Scope::Ingest])?;
+pub async fn list_breakers(api: Api, caller: Caller, mut params: Params) -> JsonAnswer<Listing<BreakerItem>> {
     let filter = BreakerFilter {
         agent: params.text("agent"),
         recommendation: params.parsed("recommendation", "closed, half_open or open", BreakerState::parse),
     };
-    let seek = params.seek(FEED);
-    params.finish()?;
-    let reads_all = caller.require(Scope::Read).is_ok();
+    let seek = params.seek(FEED)?;
     let page = api.flows.followers.breakers(&filter, seek).await?;
-    expect_reached(&api.flows.store, Feed::Result, seek, &page).await?;
     // Breakers that the caller may not see move the cursor as well.
-    let all = listing(FEED, seek, page, |item| item);
-    let visible = all.items.into_iter().filter(|item| reads_all || caller.speak_for(&item.agent).is_ok());
-    Ok(Listing { items: visible.collect(), ..all }.json())
+    let mut all = reached_listing(&api.flows.store, Feed::Result, FEED, seek, page).await?;
+    all.items.retain(|item| caller.require(Scope::Read).or_else(|_| caller.speak_for(&item.agent)).is_ok());
+    Ok(Json(all))
 }
 
 /// Returns the recommendation about an agent. An agent without reviews is closed.
 #[utoipa::path(get, path = "/v1/breakers/{agent}", tag = "breakers",
     params(("agent" = String, Path, description = "An agent's name")),
     responses((status = 200, description = "The breaker and its recommendation", body = BreakerItem)))]
-pub async fn get_breaker(State(api): State<Api>, caller: Caller, PathPart(agent): PathPart) -> JsonAnswer<BreakerItem> {
-    caller.require_any(&[Scope::Read, Scope::Ingest])?;
-    if caller.require(Scope::Read).is_err() {
-        caller.speak_for(&agent)?;
-    }
+pub async fn get_breaker(api: Api, caller: Caller, PathPart(agent): PathPart) -> JsonAnswer<BreakerItem> {
+    caller.require(Scope::Read).or_else(|_| caller.speak_for(&agent))?;
     Ok(Json(api.flows.followers.breaker(&named(&agent)?).await?))
 }
 
@@ -95,12 +81,11 @@ pub struct Acknowledged {
     responses((status = 200, description = "The breaker, and whether it was acknowledged before", body = Acknowledged),
         (status = 409, description = "The breaker is closed")))]
 pub async fn acknowledge_breaker(
-    State(api): State<Api>,
+    api: Api,
     caller: Caller,
     PathPart(agent): PathPart,
     request: Request,
 ) -> JsonAnswer<Acknowledged> {
-    caller.require(Scope::Admin)?;
     let signed = signature(&api, &caller, request).await?;
     let known = api.flows.followers.acknowledge_breaker(&named(&agent)?, &signed).await?;
     known
@@ -113,12 +98,11 @@ pub async fn acknowledge_breaker(
     params(("agent" = String, Path, description = "An agent's name")),
     responses((status = 200, description = "The breaker, closed", body = BreakerItem)))]
 pub async fn reset_breaker(
-    State(api): State<Api>,
+    api: Api,
     caller: Caller,
     PathPart(agent): PathPart,
     request: Request,
 ) -> JsonAnswer<BreakerItem> {
-    caller.require(Scope::Admin)?;
     let signed = signature(&api, &caller, request).await?;
     Ok(Json(api.flows.followers.reset_breaker(&named(&agent)?, signed).await?))
 }

@@ -2,19 +2,16 @@
 
 use axum::{
     Json,
-    extract::State,
     http::{HeaderMap, header},
     response::{IntoResponse, Response},
 };
 
 use super::{
     Api,
-    auth::Caller,
     params::{PathPart, prefers_markdown},
     problem::Problem,
 };
 use crate::briefing::{self, Briefing, Period};
-use umbra_domain::key::Scope;
 
 /// Returns the briefing of a day: as stored when the day was over, or computed from present data. As markdown where
 /// `Accept` asks for it.
@@ -25,13 +22,7 @@ use umbra_domain::key::Scope;
         example = "2026-02-28")),
     responses((status = 200, description = "The briefing",
         content((Briefing = "application/json"), (String = "text/markdown")))))]
-pub async fn get_briefing(
-    State(api): State<Api>,
-    caller: Caller,
-    PathPart(date): PathPart,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    caller.require(Scope::Read)?;
+pub async fn get_briefing(api: Api, PathPart(date): PathPart, headers: HeaderMap) -> Result<Response, Problem> {
     let period = match date.as_str() {
         "latest" => api.flows.followers.latest_day().await?,
         date => Period::parse_day(date)
@@ -48,13 +39,7 @@ pub async fn get_briefing(
         example = "2026-W09")),
     responses((status = 200, description = "The report",
         content((Briefing = "application/json"), (String = "text/markdown")))))]
-pub async fn get_report(
-    State(api): State<Api>,
-    caller: Caller,
-    PathPart(week): PathPart,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    caller.require(Scope::Read)?;
+pub async fn get_report(api: Api, PathPart(week): PathPart, headers: HeaderMap) -> Result<Response, Problem> {
     let period = match week.as_str() {
         "latest" => api.flows.followers.latest_week().await?,
         week => Period::parse_week(week)

@@ -12,11 +12,12 @@ use std::{
 use axum::{
     extract::{ConnectInfo, MatchedPath, Request, State},
     http::HeaderMap,
-    middleware::Next,
+    middleware::{self, Next},
     response::{IntoResponse, Response},
 };
 use hyper::body::Body as _;
 use tokio::time::Instant;
+use utoipa_axum::router::UtoipaMethodRouter;
 
 use super::{
     Api,
@@ -29,6 +30,7 @@ use crate::telemetry::{
     metric,
     traces::{RequestSpan, TraceParent},
 };
+use umbra_domain::key::Scope;
 
 /// Entrance of the routes of one class: the state of the layer [`enter`].
 #[derive(Clone)]
@@ -61,6 +63,18 @@ impl Entrance {
         }
         Ok((caller, ticket))
     }
+}
+
+/// Limits handlers to callers whose key has one of the scopes.
+pub(super) fn scoped(
+    scopes: &'static [Scope],
+    (schemas, paths, handlers): UtoipaMethodRouter<Api>,
+) -> UtoipaMethodRouter<Api> {
+    let enter = move |caller: Caller, request: Request, next: Next| async move {
+        caller.require_any(scopes)?;
+        Ok::<_, Problem>(next.run(request).await)
+    };
+    (schemas, paths, handlers.route_layer(middleware::from_fn(enter)))
 }
 
 /// Layer of a route: `router.route_layer(from_fn_with_state(entrance, enter))`.

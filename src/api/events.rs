@@ -6,21 +6,19 @@ use std::time::Duration;
 
 use axum::{
     Json,
-    extract::{Request, State},
+    extract::Request,
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::Response,
 };
 
 use self::shapes::BatchSchema;
-pub use self::shapes::{
-    AcceptedEvent, BatchError, BatchItem, BatchResult, EventBodySchema, EventDetail, EventView, NewEventSchema,
-};
+pub use self::shapes::{AcceptedEvent, BatchError, BatchItem, BatchResult, EventDetail, EventView, NewEventSchema};
 use super::{
     Api, JsonAnswer, Listing, audit,
     auth::Caller,
     body::{Media, expect_media},
     front::RequestId,
-    params::{Params, expect_reached, listing, preferred_wait},
+    params::{Params, preferred_wait, reached_listing},
     path_ids::missing_event,
     problem::Problem,
     verdicts::waited,
@@ -30,7 +28,7 @@ use crate::{
     flows::events::{AcceptError, Durability, EventReceipt, Origin},
     ingest::{self, Incoming, RequestFault, code},
 };
-use umbra_domain::{EventId, key::Scope, verdict::VerdictState};
+use umbra_domain::{EventId, verdict::VerdictState};
 use umbra_llm::ORIGIN_HEADER;
 use umbra_store::{
     events::{EventFilter, EventRow},
@@ -59,8 +57,7 @@ static ORIGIN: HeaderName = HeaderName::from_static(ORIGIN_HEADER);
             body = AcceptedEvent),
         (status = 200, description = "The event is stored, with the verdict that was waited for", body = AcceptedEvent),
         (status = 422, description = "The id was used before for a different event")))]
-pub async fn post_event(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
-    caller.require(Scope::Ingest)?;
+pub async fn post_event(api: Api, caller: Caller, request: Request) -> Result<Response, Problem> {
     expect_media(request.headers(), &[Media::Json])?;
     let origin = origin(request.headers(), &caller);
     let header_key = idempotency_key(request.headers())?;
@@ -128,8 +125,7 @@ async fn verdict(api: &Api, accepted: &EventReceipt, wait: Option<Duration>) -> 
     request_body(description = "`{\"events\": [...]}`, or one event a line as application/x-ndjson",
         content((BatchSchema = "application/json"), (String = "application/x-ndjson"))),
     responses((status = 200, description = "The result of each event", body = BatchResult)))]
-pub async fn post_batch(State(api): State<Api>, caller: Caller, request: Request) -> JsonAnswer<BatchResult> {
-    caller.require(Scope::Ingest)?;
+pub async fn post_batch(api: Api, caller: Caller, request: Request) -> JsonAnswer<BatchResult> {
     let media = expect_media(request.headers(), &[Media::Json, Media::Ndjson])?;
     if request.headers().contains_key(&IDEMPOTENCY_KEY) {
         return Err(Problem::invalid_event("the Idempotency-Key header cannot be used").at(
@@ -187,8 +183,8 @@ pub async fn post_batch(State(api): State<Api>, caller: Caller, request: Request
                 let error = BatchError {
                     code: problem.code(),
                     status: problem.status().as_u16(),
-                    detail: problem.detail().to_owned(),
-                    errors: problem.errors().to_vec(),
+                    detail: problem.detail.to_string(),
+                    errors: problem.errors.clone(),
                 };
                 if problem.status() == StatusCode::SERVICE_UNAVAILABLE {
                     unavailable = Some(problem);
@@ -211,18 +207,15 @@ pub async fn post_batch(State(api): State<Api>, caller: Caller, request: Request
         ("task_id" = Option<String>, Query, description = "Only events of this task"),
         super::openapi::Pages, super::openapi::Times),
     responses((status = 200, description = "A page", body = Listing<EventView>)))]
-pub async fn list_events(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<Listing<EventView>> {
-    caller.require(Scope::Read)?;
+pub async fn list_events(api: Api, mut params: Params) -> JsonAnswer<Listing<EventView>> {
     let filter = EventFilter {
         agent: params.text("agent"),
         task_id: params.text("task_id"),
         span: params.span(),
         ..EventFilter::default()
     };
-    let seek = params.seek(FEED);
-    params.finish()?;
+    let seek = params.seek(FEED)?;
     let page = api.flows.store.events().list(&filter, seek).await?;
-    expect_reached(&api.flows.store, Feed::Intake, seek, &page).await?;
     // Erased events are left out; the cursor passes them like the others.
     let (seqs, rows): (Vec<i64>, Vec<EventRow>) = page.items.into_iter().filter(|(_, row)| !row.erased).unzip();
     let ids: Vec<EventId> = rows.iter().map(|row| row.id).collect();
@@ -231,15 +224,15 @@ pub async fn list_events(State(api): State<Api>, caller: Caller, mut params: Par
     for ((seq, row), reviews) in seqs.into_iter().zip(rows).zip(reviews) {
         views.push((seq, EventView::new(row, reviews)?));
     }
-    Ok(listing(FEED, seek, Page { items: views, more: page.more }, |view| view).json())
+    let page = Page { items: views, more: page.more };
+    reached_listing(&api.flows.store, Feed::Intake, FEED, seek, page).await.map(Json)
 }
 
 /// Returns an event with its dispositions, its reviews, and its findings except those of passive shadows.
 #[utoipa::path(get, path = "/v1/events/{id}", tag = "events",
     params(("id" = String, Path, description = "An event's id", example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")),
     responses((status = 200, description = "The event", body = EventDetail)))]
-pub async fn get_event(State(api): State<Api>, caller: Caller, PathId(id): PathId<EventId>) -> JsonAnswer<EventDetail> {
-    caller.require(Scope::Read)?;
+pub async fn get_event(api: Api, PathId(id): PathId<EventId>) -> JsonAnswer<EventDetail> {
     let Some(row) = api.flows.store.events().get(id).await? else { return Err(missing_event(&api, id).await) };
     if row.erased {
         return Err(Problem::not_found(

@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    extract::{Request, State},
+    extract::Request,
     response::{IntoResponse, Response},
 };
 use serde::Deserialize;
@@ -10,15 +10,14 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     Api, JsonAnswer, Listing,
-    auth::Caller,
-    params::{Params, expect_reached, fits_note, listing},
+    params::{Params, fits_note, reached_listing},
     path_ids::missing,
     problem::Problem,
     reviews::{mode_param, review_filter, trigger_param},
     sarif,
 };
 use crate::{api::path_ids::PathId, findings::Observation};
-use umbra_domain::{Assessment, FindingCategory, FindingId, Mode, ReviewId, Severity, Shadow, key::Scope};
+use umbra_domain::{Assessment, FindingCategory, FindingId, Mode, ReviewId, Severity, Shadow};
 use umbra_store::{
     findings::{FindingFilter, FindingItem},
     paging::Feed,
@@ -36,33 +35,30 @@ const OBSERVATIONS: char = 'o';
         ("format" = Option<String>, Query, deprecated,
             description = "`sarif` gives the same answer as GET /v1/findings.sarif")),
     responses((status = 200, description = "A page", body = Listing<FindingItem>)))]
-pub async fn list_findings(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Response, Problem> {
+pub async fn list_findings(api: Api, mut params: Params) -> Result<Response, Problem> {
     let format = params.parsed("format", "json or sarif", |word| match word {
         "json" => Some(false),
         "sarif" => Some(true),
         _ => None,
     });
-    findings(&api, &caller, params, format == Some(true)).await
+    findings(&api, params, format == Some(true)).await
 }
 
 /// Lists findings as a SARIF 2.1.0 log, for code scanning pages, editors and gates. Pages are the same as those of GET
 /// /v1/findings.
 #[utoipa::path(get, path = "/v1/findings.sarif", tag = "findings", params(FindingQuery, super::openapi::Pages, super::openapi::Times),
     responses((status = 200, description = "A page", body = Object, content_type = "application/sarif+json")))]
-pub async fn list_findings_sarif(State(api): State<Api>, caller: Caller, params: Params) -> Result<Response, Problem> {
-    findings(&api, &caller, params, true).await
+pub async fn list_findings_sarif(api: Api, params: Params) -> Result<Response, Problem> {
+    findings(&api, params, true).await
 }
 
-async fn findings(api: &Api, caller: &Caller, mut params: Params, is_sarif: bool) -> Result<Response, Problem> {
-    caller.require(Scope::Read)?;
+async fn findings(api: &Api, mut params: Params, is_sarif: bool) -> Result<Response, Problem> {
     let filter = finding_filter(&mut params);
-    let seek = params.seek(FEED);
-    params.finish()?;
+    let seek = params.seek(FEED)?;
     let page = api.flows.store.findings().list(&filter, seek).await?;
-    expect_reached(&api.flows.store, Feed::Result, seek, &page).await?;
-    let page = listing(FEED, seek, page, |finding| finding);
+    let page = reached_listing(&api.flows.store, Feed::Result, FEED, seek, page).await?;
     if !is_sarif {
-        return Ok(page.json().into_response());
+        return Ok(Json(page).into_response());
     }
     let rules = api.flows.rules.load();
     let shows = |shadow: &Shadow| {
@@ -125,12 +121,7 @@ pub(super) fn finding_filter(params: &mut Params) -> FindingFilter {
 #[utoipa::path(get, path = "/v1/findings/{id}", tag = "findings",
     params(("id" = String, Path, description = "A finding's id")),
     responses((status = 200, description = "The finding", body = FindingItem)))]
-pub async fn get_finding(
-    State(api): State<Api>,
-    caller: Caller,
-    PathId(id): PathId<FindingId>,
-) -> JsonAnswer<FindingItem> {
-    caller.require(Scope::Read)?;
+pub async fn get_finding(api: Api, PathId(id): PathId<FindingId>) -> JsonAnswer<FindingItem> {
     Ok(Json(find(&api, id).await?))
 }
 
@@ -171,13 +162,7 @@ pub struct Feedback {
 #[utoipa::path(patch, path = "/v1/findings/{id}", tag = "findings", request_body = Feedback,
     params(("id" = String, Path, description = "A finding's id")),
     responses((status = 200, description = "The finding", body = FindingItem)))]
-pub async fn patch_finding(
-    State(api): State<Api>,
-    caller: Caller,
-    PathId(id): PathId<FindingId>,
-    request: Request,
-) -> JsonAnswer<FindingItem> {
-    caller.require(Scope::Admin)?;
+pub async fn patch_finding(api: Api, PathId(id): PathId<FindingId>, request: Request) -> JsonAnswer<FindingItem> {
     let feedback: Feedback = api.bodies.read_json(request).await?;
     if !feedback.note.as_deref().is_none_or(fits_note) {
         let problem = Problem::invalid_event("the feedback has invalid values; errors lists them");
@@ -204,16 +189,10 @@ pub async fn patch_finding(
         ("assessment" = Option<Assessment>, Query, description = "Only those with this assessment"),
         super::openapi::Pages, super::openapi::Times),
     responses((status = 200, description = "A page", body = Listing<Observation>)))]
-pub async fn list_observations(
-    State(api): State<Api>,
-    caller: Caller,
-    mut params: Params,
-) -> JsonAnswer<Listing<Observation>> {
-    caller.require(Scope::Read)?;
+pub async fn list_observations(api: Api, mut params: Params) -> JsonAnswer<Listing<Observation>> {
     let mut filter = review_filter(&mut params);
     filter.state = Some("done".into());
-    let seek = params.seek(OBSERVATIONS);
-    params.finish()?;
+    let seek = params.seek(OBSERVATIONS)?;
     let page = api.flows.store.reviews().list(&filter, seek).await?;
     let looks = api.flows.store.findings().looks(&filter, seek).await?;
     let ids: Vec<ReviewId> = page.items.iter().map(|(_, review)| review.id).collect();
@@ -230,6 +209,5 @@ pub async fn list_observations(
     let mut items: Vec<(i64, Observation)> = page.items.into_iter().map(observe).collect();
     items.extend(looks.items.into_iter().filter_map(|(seq, look)| Some((seq, Observation::of_looks(look).pop()?))));
     let page = seek.merge(items, page.more || looks.more);
-    expect_reached(&api.flows.store, Feed::Result, seek, &page).await?;
-    Ok(listing(OBSERVATIONS, seek, page, |observation| observation).json())
+    reached_listing(&api.flows.store, Feed::Result, OBSERVATIONS, seek, page).await.map(Json)
 }

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use axum::{
     Json,
-    extract::State,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -13,7 +12,6 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::Api;
-use crate::queue::ProcessHealth as Progress;
 
 /// State of the process.
 #[derive(Debug, Serialize, ToSchema)]
@@ -45,8 +43,8 @@ fn degraded(detail: impl Into<Cow<'static, str>>) -> (StatusCode, Json<Health>) 
 #[utoipa::path(get, path = "/livez", tag = "health",
     responses((status = 200, description = "The process is running", body = Health),
         (status = 503, description = "The process is stuck: restart it", body = Health)))]
-pub async fn livez(State(api): State<Api>) -> (StatusCode, Json<Health>) {
-    let stuck = api.flows.pulse.reaches_database() && api.flows.pulse.health() == Progress::Stuck;
+pub async fn livez(api: Api) -> (StatusCode, Json<Health>) {
+    let stuck = api.flows.pulse.reaches_database() && api.flows.pulse.is_stuck();
     answer(stuck.then_some("reviews are due, and the queue has not moved for a minute"))
 }
 
@@ -58,7 +56,7 @@ pub async fn livez(State(api): State<Api>) -> (StatusCode, Json<Health>) {
     responses((status = 200,
         description = "The server takes requests; `degraded` if something needs attention", body = Health),
         (status = 503, description = "The server takes no requests now: send them elsewhere", body = Health)))]
-pub async fn readyz(State(api): State<Api>) -> (StatusCode, Json<Health>) {
+pub async fn readyz(api: Api) -> (StatusCode, Json<Health>) {
     if api.draining.is_cancelled() {
         return answer(Some("stopping"));
     }
@@ -88,7 +86,7 @@ pub async fn readyz(State(api): State<Api>) -> (StatusCode, Json<Health>) {
 /// Returns metrics in Prometheus' text format.
 #[utoipa::path(get, path = "/metrics", tag = "health",
     responses((status = 200, description = "The metrics", body = String, content_type = "text/plain")))]
-pub async fn metrics(State(api): State<Api>) -> Response {
+pub async fn metrics(api: Api) -> Response {
     let text = api.metrics.as_ref().map(metrics_exporter_prometheus::PrometheusHandle::render).unwrap_or_default();
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }

@@ -2,7 +2,7 @@
 
 use axum::{
     body::Body,
-    extract::{Request, State},
+    extract::Request,
     http::{Method, header},
     response::Response,
 };
@@ -15,7 +15,6 @@ use super::{
     problem::Problem,
 };
 use crate::mcp::McpCaller;
-use umbra_domain::key::Scope;
 
 /// Most modes of a caller.
 const MODES: usize = 16;
@@ -54,52 +53,34 @@ struct McpCallerParams {
     request_body(content = Object, content_type = "application/json", description = "A JSON-RPC message"),
     responses((status = 200, description = "The answer, as JSON or as a stream of server-sent events"),
         (status = 202, description = "The notification was accepted")))]
-pub async fn post_mcp(
-    State(api): State<Api>,
-    caller: Caller,
-    PathPart(profile): PathPart,
-    params: Params,
-    request: Request,
-) -> Result<Response, Problem> {
-    serve(&api, &caller, profile, params, request).await
+pub async fn post_mcp(api: Api, named: Named, request: Request) -> Result<Response, Problem> {
+    serve(&api, named, request).await
 }
 
 /// Streams messages that the servers send by themselves, in a session of a protocol before 2026-07-28.
 #[utoipa::path(get, path = "/mcp/{profile}", tag = "boundary",
     params(("profile" = String, Path, description = "A profile of the settings, `mcp.profiles`"), McpCallerParams),
     responses((status = 200, description = "A stream of server-sent events")))]
-pub async fn get_mcp(
-    State(api): State<Api>,
-    caller: Caller,
-    PathPart(profile): PathPart,
-    params: Params,
-    request: Request,
-) -> Result<Response, Problem> {
-    serve(&api, &caller, profile, params, request).await
+pub async fn get_mcp(api: Api, named: Named, request: Request) -> Result<Response, Problem> {
+    serve(&api, named, request).await
 }
 
 /// Ends a session of a protocol before 2026-07-28.
 #[utoipa::path(delete, path = "/mcp/{profile}", tag = "boundary",
     params(("profile" = String, Path, description = "A profile of the settings, `mcp.profiles`"), McpCallerParams),
     responses((status = 204, description = "The session has ended")))]
-pub async fn delete_mcp(
-    State(api): State<Api>,
-    caller: Caller,
-    PathPart(profile): PathPart,
-    params: Params,
-    request: Request,
-) -> Result<Response, Problem> {
-    serve(&api, &caller, profile, params, request).await
+pub async fn delete_mcp(api: Api, named: Named, request: Request) -> Result<Response, Problem> {
+    serve(&api, named, request).await
 }
+
+/// Names in a request: of its caller, of the profile, and its parameters.
+type Named = (Caller, PathPart, Params);
 
 async fn serve(
     api: &Api,
-    caller: &Caller,
-    profile: String,
-    mut params: Params,
+    (caller, PathPart(profile), mut params): Named,
     request: Request,
 ) -> Result<Response, Problem> {
-    caller.require(Scope::Decide)?;
     let usual = api.mcp.as_ref().and_then(|profiles| profiles.agent(&profile));
     let right = "1 to 256 bytes without control characters";
     let name = |text: &str| {

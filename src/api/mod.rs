@@ -36,9 +36,9 @@ pub mod trajectories;
 pub mod verdicts;
 pub mod webhooks;
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, pin::Pin, sync::Arc, time::Duration};
 
-use axum::{Json, Router, middleware};
+use axum::{Json, Router, extract::FromRequestParts, http::request::Parts, middleware};
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -53,12 +53,23 @@ use self::{
     problem::Problem,
 };
 use crate::{flows::Flows, ingest, mcp::Profiles};
-use umbra_domain::PricePerMtok;
+use umbra_domain::{
+    PricePerMtok,
+    key::Scope::{Admin, Decide, Ingest, Read},
+};
 use umbra_store::StoreError;
 
 /// State of the handlers.
 #[derive(Clone)]
 pub struct Api(Arc<ApiParts>);
+
+/// Makes the state an argument of handlers.
+impl FromRequestParts<Self> for Api {
+    type Rejection = Infallible;
+    async fn from_request_parts(_: &mut Parts, api: &Self) -> Result<Self, Infallible> {
+        Ok(api.clone())
+    }
+}
 
 impl std::ops::Deref for Api {
     type Target = ApiParts;
@@ -122,42 +133,59 @@ impl Api {
     }
 }
 
-/// Makes a router of handlers; those of one path are in one pair of brackets.
+/// Makes a router of handlers, each group after the scopes of which its callers need one; handlers of one path and group
+/// are in one pair of brackets.
 macro_rules! served {
-    ($([$($handler:tt)+])+) => { OpenApiRouter::new()$(.routes(routes!($($handler)+)))+ };
+    ($($scopes:expr => $([$($handler:tt)+])+;)+) => {
+        OpenApiRouter::new()$($(.routes(entrance::scoped($scopes, routes!($($handler)+))))+)+
+    };
 }
 
 /// Returns all routes by their class.
 fn routes() -> [(Class, OpenApiRouter<Api>); 8] {
-    let ingest = served! { [events::post_event] [events::post_batch] };
-    let waits = served! { [reviews::post_review] [verdicts::get_verdict] [backtests::post_backtest] };
-    let decides = served! {
-        [boundary::decide::post_decide] [boundary::decide::post_outcome] [hooks::post_hook] [gateways::post_litellm]
-        [gateways::post_agentgateway] [sidecar::guard::post_guard] [sidecar::guard::post_select]
-        [sidecar::sessions::post_session] [sidecar::steps::post_turn] [sidecar::steps::post_message]
-        [sidecar::sessions::post_close] [sidecar::sessions::post_note]
-        [sidecar::documents::put_document, sidecar::documents::patch_document] [sidecar::patterns::post_pattern]
-        [sidecar::patterns::search_patterns]
+    let ingest = served! { &[Ingest] => [events::post_event] [events::post_batch]; };
+    let waits = served! {
+        &[Ingest] => [reviews::post_review];
+        &[Read, Ingest] => [verdicts::get_verdict];
+        &[Admin] => [backtests::post_backtest];
     };
-    let streams = served! { [stream::stream_findings] [boundary::audit::get_audit] [sidecar::steps::get_messages] };
-    let mcp = served! { [mcp::post_mcp, mcp::get_mcp, mcp::delete_mcp] };
+    let decides = served! {
+        &[Decide] => [boundary::decide::post_decide] [boundary::decide::post_outcome];
+        &[Ingest] => [hooks::post_hook] [gateways::post_litellm] [gateways::post_agentgateway]
+            [sidecar::guard::post_guard] [sidecar::guard::post_select] [sidecar::sessions::post_session]
+            [sidecar::steps::post_turn] [sidecar::steps::post_message] [sidecar::sessions::post_close]
+            [sidecar::documents::put_document, sidecar::documents::patch_document] [sidecar::patterns::post_pattern];
+        &[Ingest, Read] => [sidecar::patterns::search_patterns];
+        &[Admin] => [sidecar::sessions::post_note];
+    };
+    let streams = served! {
+        &[Read] => [stream::stream_findings] [boundary::audit::get_audit];
+        &[Ingest, Read] => [sidecar::steps::get_messages];
+    };
+    let mcp = served! { &[Decide] => [mcp::post_mcp, mcp::get_mcp, mcp::delete_mcp]; };
     let reads = served! {
-        [events::list_events] [events::get_event] [reviews::list_reviews] [reviews::get_review]
-        [reviews::batch::post_batch] [backtests::list_backtests] [backtests::get_backtest, backtests::delete_backtest]
-        [backtests::list_items] [backtests::post_resume] [findings::list_findings] [findings::list_findings_sarif]
-        [findings::get_finding, findings::patch_finding] [findings::list_observations] [breakers::list_breakers]
-        [breakers::get_breaker] [breakers::acknowledge_breaker] [breakers::reset_breaker] [reflexions::list_reflexions]
-        [trajectories::list_trajectories] [trajectories::get_trajectory] [status::get_status] [status::list_shadows]
-        [status::get_shadow] [status::list_skips] [briefings::get_briefing] [briefings::get_report]
-        [boundary::execution::get_execution, boundary::execution::put_execution] [boundary::execution::get_effective]
-        [boundary::approvals::list_approvals] [boundary::approvals::get_approval, boundary::approvals::post_approval]
-        [boundary::contracts::list_contracts] [boundary::contracts::post_lint] [boundary::contracts::post_infer]
-        [boundary::contracts::post_confirm] [boundary::drift::get_drift] [boundary::gate::get_gate]
-        [boundary::runs::list_runs] [hooks::list_hooks] [boundary::runs::end_run] [boundary::runs::diff_runs]
-        [sidecar::sessions::list_sessions] [sidecar::sessions::get_session] [sidecar::sessions::get_policies]
-        [sidecar::documents::get_document] [sidecar::documents::get_history] [sidecar::patterns::list_patterns]
-        [webhooks::list_webhooks] [webhooks::list_dead] [webhooks::resend_dead] [admin::post_reload]
-        [admin::list_keys, admin::post_key] [admin::delete_key]
+        &[Read] => [events::list_events] [events::get_event] [reviews::list_reviews] [reviews::get_review]
+            [findings::list_findings] [findings::list_findings_sarif] [findings::get_finding]
+            [findings::list_observations] [reflexions::list_reflexions] [trajectories::list_trajectories]
+            [trajectories::get_trajectory] [status::get_status] [status::list_shadows] [status::get_shadow]
+            [status::list_skips] [briefings::get_briefing] [briefings::get_report] [hooks::list_hooks]
+            [boundary::runs::diff_runs];
+        &[Read, Ingest] => [breakers::list_breakers] [breakers::get_breaker];
+        &[Ingest, Read] => [sidecar::sessions::list_sessions] [sidecar::sessions::get_session]
+            [sidecar::sessions::get_policies] [sidecar::documents::get_document] [sidecar::documents::get_history]
+            [sidecar::patterns::list_patterns];
+        &[Read, Decide] => [boundary::execution::get_effective];
+        &[Read, Admin] => [boundary::execution::get_execution] [boundary::approvals::list_approvals]
+            [boundary::approvals::get_approval] [boundary::contracts::list_contracts] [boundary::contracts::post_lint]
+            [boundary::contracts::post_infer] [boundary::drift::get_drift] [boundary::gate::get_gate];
+        &[Admin] => [reviews::batch::post_batch] [backtests::list_backtests]
+            [backtests::get_backtest, backtests::delete_backtest] [backtests::list_items] [backtests::post_resume]
+            [findings::patch_finding] [breakers::acknowledge_breaker] [breakers::reset_breaker]
+            [boundary::execution::put_execution] [boundary::approvals::post_approval]
+            [boundary::contracts::post_confirm] [boundary::runs::end_run] [webhooks::list_webhooks]
+            [webhooks::list_dead] [webhooks::resend_dead] [admin::post_reload] [admin::list_keys, admin::post_key]
+            [admin::delete_key];
+        &[] => [boundary::runs::list_runs];
     };
     [
         (Class::Ingest, ingest),
@@ -200,13 +228,6 @@ pub struct Listing<T> {
     pub next_cursor: Option<String>,
     /// Cursor to poll with: no item is skipped or repeated.
     pub resume_cursor: String,
-}
-
-impl<T> Listing<T> {
-    /// Wraps the page as JSON.
-    fn json(self) -> Json<Self> {
-        Json(self)
-    }
 }
 
 impl From<StoreError> for Problem {

@@ -10,7 +10,7 @@ use crate::flows::otel::{OtelSender, Received};
 pub mod grpc;
 
 use axum::{
-    extract::{Request, State},
+    extract::Request,
     http::{HeaderMap, HeaderValue, header},
     response::Response,
     routing::post,
@@ -39,7 +39,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         content((Vec<u8> = "application/x-protobuf"), (std::collections::HashMap<String, serde_json::Value> = "application/json"))),
     responses((status = 200, description = "ExportTraceServiceResponse, in the encoding of the request",
         content((Vec<u8> = "application/x-protobuf"), (std::collections::HashMap<String, serde_json::Value> = "application/json")))))]
-pub async fn post_traces(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
+pub async fn post_traces(api: Api, caller: Caller, request: Request) -> Result<Response, Problem> {
     export(&api, &caller, Signal::Traces, request).await
 }
 
@@ -49,7 +49,7 @@ pub async fn post_traces(State(api): State<Api>, caller: Caller, request: Reques
         content((Vec<u8> = "application/x-protobuf"), (std::collections::HashMap<String, serde_json::Value> = "application/json"))),
     responses((status = 200, description = "ExportLogsServiceResponse, in the encoding of the request",
         content((Vec<u8> = "application/x-protobuf"), (std::collections::HashMap<String, serde_json::Value> = "application/json")))))]
-pub async fn post_logs(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
+pub async fn post_logs(api: Api, caller: Caller, request: Request) -> Result<Response, Problem> {
     export(&api, &caller, Signal::Logs, request).await
 }
 
@@ -59,7 +59,7 @@ pub async fn post_logs(State(api): State<Api>, caller: Caller, request: Request)
         content((Vec<u8> = "application/x-protobuf"), (std::collections::HashMap<String, serde_json::Value> = "application/json"))),
     responses((status = 200, description = "ExportMetricsServiceResponse, in the encoding of the request",
         content((Vec<u8> = "application/x-protobuf"), (std::collections::HashMap<String, serde_json::Value> = "application/json")))))]
-pub async fn post_metrics(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
+pub async fn post_metrics(api: Api, caller: Caller, request: Request) -> Result<Response, Problem> {
     export(&api, &caller, Signal::Metrics, request).await
 }
 

@@ -134,16 +134,20 @@ impl Params {
         self.parsed("order", "asc or desc", known).unwrap_or(false)
     }
 
-    /// Takes `limit`, `order` and `cursor` of the list `feed`. Take the filters first: beside a fault in them, a cursor
-    /// of another list is not reported.
-    pub fn seek(&mut self, feed: char) -> Seek {
+    /// Takes `limit`, `order` and `cursor` of the list `feed`, and reports all faults, as [`Self::finish`] does. Beside
+    /// a fault in the filters, which are taken before, a cursor of another list is not reported.
+    ///
+    /// # Errors
+    /// `bad_query` with every fault; `bad_cursor` where the cursor alone is at fault.
+    pub fn seek(mut self, feed: char) -> Result<Seek, Problem> {
         let (limit, descending) = (self.limit(), self.descending());
         let cursor = self.text("cursor").map(|cursor| decode(&cursor));
         let from = cursor.flatten().filter(|(list, _)| *list == (feed, descending)).map(|(_, from)| from);
         if from.is_none() && cursor.is_some_and(|known| known.is_none() || self.faults.is_empty()) {
             self.fault("cursor", BAD_CURSOR, "use next_cursor or resume_cursor of an earlier answer unchanged");
         }
-        Seek { from, descending, limit: limit.unwrap_or(50) }
+        self.finish()?;
+        Ok(Seek { from, descending, limit: limit.unwrap_or(50) })
     }
 
     /// Records a fault.
@@ -190,13 +194,20 @@ pub fn fits_note(text: &str) -> bool {
     text.chars().count() <= NOTE_CHARS && !text.contains('\0')
 }
 
-/// Refuses a cursor ahead of all numbers of its feed: it was made up, or given before the database was restored from a
-/// backup. A client that polled on with it would miss everything until the numbers have caught up.
-pub async fn expect_reached<R>(store: &Store, feed: Feed, seek: Seek, page: &Page<R>) -> Result<(), Problem> {
+/// Builds the answer of a page, and refuses a cursor ahead of all numbers of its feed: it was made up, or given before the
+/// database was restored from a backup. A client that polled on with it would miss everything until the numbers have
+/// caught up.
+pub async fn reached_listing<T>(
+    store: &Store,
+    numbers: Feed,
+    feed: char,
+    seek: Seek,
+    page: Page<T>,
+) -> Result<Listing<T>, Problem> {
     // Items behind a cursor show that it was reached; in descending order, none skips anything.
     match seek.from.filter(|_| page.items.is_empty() && !seek.descending) {
-        Some(from) if from > store.upkeep().newest(feed).await? => Err(ahead("?cursor")),
-        _ => Ok(()),
+        Some(from) if from > store.upkeep().newest(numbers).await? => Err(ahead("?cursor")),
+        _ => Ok(listing(feed, seek, page)),
     }
 }
 
@@ -210,14 +221,14 @@ pub fn ahead(pointer: &str) -> Problem {
 }
 
 /// Builds the answer of a page. `feed` names the list: a cursor of one list is refused by another.
-pub fn listing<R, T>(feed: char, seek: Seek, page: Page<R>, mut view: impl FnMut(R) -> T) -> Listing<T> {
+pub fn listing<T>(feed: char, seek: Seek, page: Page<T>) -> Listing<T> {
     let last = page.items.last().map(|(seq, _)| *seq);
     let newest = page.items.iter().map(|(seq, _)| *seq).max();
     let next_cursor = last.filter(|_| page.more).map(|seq| encode(feed, seek.descending, seq));
     // Polling goes forward: after a page in descending order, resume behind its newest.
     let resume = if seek.descending { newest.unwrap_or(0) } else { last.or(seek.from).unwrap_or(0) };
     Listing {
-        items: page.items.into_iter().map(|(_, row)| view(row)).collect(),
+        items: page.items.into_iter().map(|(_, item)| item).collect(),
         next_cursor,
         resume_cursor: encode(feed, false, resume),
     }

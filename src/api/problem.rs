@@ -34,11 +34,15 @@ pub struct Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     kind: &'static Kind,
-    detail: Cow<'static, str>,
-    errors: Vec<FieldError>,
+    /// Sentence for the reader.
+    pub detail: Cow<'static, str>,
+    /// Faults that have a place.
+    pub errors: Vec<FieldError>,
     retry_after: Option<Duration>,
-    cause: Option<String>,
-    key: Option<KeyId>,
+    /// Cause of an internal problem: for the log, never for the answer.
+    pub cause: Option<String>,
+    /// Key that was refused.
+    pub key: Option<KeyId>,
 }
 
 /// Fault at one place of the input.
@@ -188,22 +192,11 @@ impl Problem {
         self
     }
 
-    /// Replaces the sentence for the reader.
-    #[must_use]
-    pub fn saying(self, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { detail: detail.into(), ..self }
-    }
-
     /// Adds the key that was refused, for the log.
     #[must_use]
     pub fn of_key(mut self, key: KeyId) -> Self {
         self.key = Some(key);
         self
-    }
-
-    /// Returns the key that was refused.
-    pub fn key(&self) -> Option<KeyId> {
-        self.key
     }
 
     /// Returns the stable code.
@@ -214,21 +207,6 @@ impl Problem {
     /// Returns the HTTP status.
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.kind.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
-    }
-
-    /// Returns the sentence for the reader.
-    pub fn detail(&self) -> &str {
-        &self.detail
-    }
-
-    /// Returns the faults that have a place.
-    pub fn errors(&self) -> &[FieldError] {
-        &self.errors
-    }
-
-    /// Returns the cause of an internal problem: for the log, never for the answer.
-    pub fn cause(&self) -> Option<&str> {
-        self.cause.as_deref()
     }
 
     /// Renders the JSON to send; `request_id` names the request where it is known.

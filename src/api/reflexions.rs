@@ -1,14 +1,12 @@
 //! `/v1/reflexions`: recurring faults, as lessons for agents.
 
-use axum::extract::State;
+use axum::Json;
 
 use super::{
     Api, JsonAnswer, Listing,
-    auth::Caller,
-    params::{Params, expect_reached, listing},
+    params::{Params, reached_listing},
 };
 use crate::flows::followers::reflexions::ReflexionItem;
-use umbra_domain::key::Scope;
 use umbra_store::{paging::Feed, reflexions::ReflexionFilter};
 
 const FEED: char = 'x';
@@ -21,12 +19,7 @@ const FEED: char = 'x';
         ("status" = Option<String>, Query, description = "open or closed"),
         super::openapi::Pages, super::openapi::Times),
     responses((status = 200, description = "A page", body = Listing<ReflexionItem>)))]
-pub async fn list_reflexions(
-    State(api): State<Api>,
-    caller: Caller,
-    mut params: Params,
-) -> JsonAnswer<Listing<ReflexionItem>> {
-    caller.require(Scope::Read)?;
+pub async fn list_reflexions(api: Api, mut params: Params) -> JsonAnswer<Listing<ReflexionItem>> {
     let filter = ReflexionFilter {
         agent: params.text("agent"),
         task_type: params.text("task_type"),
@@ -34,9 +27,7 @@ pub async fn list_reflexions(
             .parsed("status", "open or closed", |word| ["open", "closed"].contains(&word).then(|| word.to_owned())),
         span: params.span(),
     };
-    let seek = params.seek(FEED);
-    params.finish()?;
+    let seek = params.seek(FEED)?;
     let page = api.flows.followers.reflexions(&filter, seek).await?;
-    expect_reached(&api.flows.store, Feed::Result, seek, &page).await?;
-    Ok(listing(FEED, seek, page, |item| item).json())
+    reached_listing(&api.flows.store, Feed::Result, FEED, seek, page).await.map(Json)
 }

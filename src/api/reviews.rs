@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::{
     Json,
-    extract::{Request, State},
+    extract::Request,
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -16,7 +16,7 @@ use super::{
     auth::Caller,
     body::{Media, expect_media},
     events::{invalid, refused},
-    params::{Params, expect_reached, listing, preferred_wait, prefers_markdown},
+    params::{Params, preferred_wait, prefers_markdown, reached_listing},
     path_ids::missing,
     problem::Problem,
 };
@@ -47,8 +47,7 @@ const BY_FINISHING: char = 'd';
         (status = 404, description = "Shadow not found, or no shadow watches the target for the trigger"),
         (status = 409, description = "The shadow is disabled"),
         (status = 429, description = "A cap of the shadow for the day is reached; code and detail say which")))]
-pub async fn post_review(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
-    caller.require(Scope::Ingest)?;
+pub async fn post_review(api: Api, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Read)?;
     expect_media(request.headers(), &[Media::Json])?;
     let wait = preferred_wait(request.headers()).map_or(api.max_wait, |wait| wait.min(api.max_wait));
@@ -154,23 +153,15 @@ async fn with_findings(api: &Api, mut review: Review) -> Result<Review, Problem>
     responses((status = 200, content((Listing<Review> = "application/json"), (String = "text/markdown")),
         description = "A page. As markdown the page includes the findings, and its cursors are in `umbra-next-cursor` \
                        and `umbra-resume-cursor`")))]
-pub async fn list_reviews(
-    State(api): State<Api>,
-    caller: Caller,
-    headers: HeaderMap,
-    mut params: Params,
-) -> Result<Response, Problem> {
-    caller.require(Scope::Read)?;
+pub async fn list_reviews(api: Api, headers: HeaderMap, mut params: Params) -> Result<Response, Problem> {
     let filter = review_filter(&mut params);
     let (feed, numbers) =
         if filter.only_done() { (BY_FINISHING, Feed::Result) } else { (BY_RESERVATION, Feed::Intake) };
-    let seek = params.seek(feed);
-    params.finish()?;
+    let seek = params.seek(feed)?;
     let page = api.flows.store.reviews().list(&filter, seek).await?;
-    expect_reached(&api.flows.store, numbers, seek, &page).await?;
-    let mut list = listing(feed, seek, page, |review| review);
+    let mut list = reached_listing(&api.flows.store, numbers, feed, seek, page).await?;
     if !prefers_markdown(&headers) {
-        return Ok(list.json().into_response());
+        return Ok(Json(list).into_response());
     }
     let ids: Vec<ReviewId> = list.items.iter().map(|review| review.id).collect();
     let mut findings = api.flows.store.findings().findings_of(&ids).await?;
@@ -230,13 +221,7 @@ pub(super) fn mode_param(params: &mut Params) -> Option<i16> {
     params(("id" = String, Path, description = "A review's id", example = "rev_0197a3c1d2e47f00a1b2c3d4e5f60718")),
     responses((status = 200, description = "The review",
         content((Review = "application/json"), (String = "text/markdown")))))]
-pub async fn get_review(
-    State(api): State<Api>,
-    caller: Caller,
-    PathId(id): PathId<ReviewId>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    caller.require(Scope::Read)?;
+pub async fn get_review(api: Api, PathId(id): PathId<ReviewId>, headers: HeaderMap) -> Result<Response, Problem> {
     let Some(row) = api.flows.store.reviews().get(id).await? else { return Err(missing(&api, id).await) };
     let view = with_findings(&api, row).await?;
     if prefers_markdown(&headers) {

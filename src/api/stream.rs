@@ -9,7 +9,6 @@ use std::{collections::VecDeque, convert::Infallible, fmt::Write, sync::Arc, tim
 
 use axum::{
     body::Body,
-    extract::State,
     http::{HeaderMap, HeaderValue, header},
     response::{IntoResponse, Response},
 };
@@ -22,13 +21,11 @@ use tokio::{
 
 use super::{
     Api,
-    auth::Caller,
     findings::{FEED, FindingQuery, finding_filter},
     params::{Params, ahead, cursor_of, position_of},
     problem::Problem,
 };
 use crate::flows::followers::finding_feed::NewFindings;
-use umbra_domain::key::Scope;
 use umbra_store::{
     StoreError,
     findings::{FindingFilter, FindingItem},
@@ -52,13 +49,7 @@ const PAGE: u32 = 100;
         ("last_event_id" = Option<String>, Query,
             description = "The same as Last-Event-ID, for clients that cannot set headers")),
     responses((status = 200, description = "Events without end", body = String, content_type = "text/event-stream")))]
-pub async fn stream_findings(
-    State(api): State<Api>,
-    caller: Caller,
-    headers: HeaderMap,
-    mut params: Params,
-) -> Result<Response, Problem> {
-    caller.require(Scope::Read)?;
+pub async fn stream_findings(api: Api, headers: HeaderMap, mut params: Params) -> Result<Response, Problem> {
     let filter = finding_filter(&mut params);
     let given = params.text("last_event_id");
     params.finish()?;

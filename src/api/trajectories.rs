@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use axum::{Json, extract::State};
+use axum::Json;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,13 +11,12 @@ use super::{
     Api, JsonAnswer, Listing,
     auth::Caller,
     events::{EventDetail, EventView},
-    params::{Params, PathPart, expect_reached, listing},
+    params::{Params, PathPart, reached_listing},
     problem::Problem,
     reviews::mode_param,
 };
 use umbra_domain::{
     Assessment, Coverage, EventId, Mode,
-    key::Scope,
     trajectory::{TaskRecommendation, conclude, recommend},
 };
 use umbra_store::{
@@ -122,19 +121,12 @@ pub struct Trajectory {
         ("mode" = Option<Mode>, Query, description = "Count only reviews of this mode; all but passive unless given"),
         super::openapi::Pages, super::openapi::Times),
     responses((status = 200, description = "A page", body = Listing<TrajectorySummary>)))]
-pub async fn list_trajectories(
-    State(api): State<Api>,
-    caller: Caller,
-    mut params: Params,
-) -> JsonAnswer<Listing<TrajectorySummary>> {
-    caller.require(Scope::Read)?;
+pub async fn list_trajectories(api: Api, caller: Caller, mut params: Params) -> JsonAnswer<Listing<TrajectorySummary>> {
     let filter = TaskFilter { agent: params.text("agent"), span: params.span() };
     let mode = mode_param(&mut params);
-    let seek = params.seek(TASKS);
-    params.finish()?;
+    let seek = params.seek(TASKS)?;
     let store = &api.flows.store;
     let page = store.events().tasks(&filter, seek).await?;
-    expect_reached(store, Feed::Intake, seek, &page).await?;
     let names: Vec<String> = page.items.iter().map(|(_, task)| task.clone()).collect();
     let mut parts = store.events().task_parts(&names, mode).await?;
     parts.retain(|part| caller.sees(&part.agent));
@@ -142,8 +134,8 @@ pub async fn list_trajectories(
         let own: Vec<TaskPart> = parts.iter().filter(|part| part.task_id == task).cloned().collect();
         (seq, TrajectorySummary::new(&own))
     });
-    let listing = listing(TASKS, seek, Page { items: items.collect(), more: page.more }, |summary| summary);
-    let Listing { items, next_cursor, resume_cursor } = listing;
+    let page = Page { items: items.collect(), more: page.more };
+    let Listing { items, next_cursor, resume_cursor } = reached_listing(store, Feed::Intake, TASKS, seek, page).await?;
     // A task that the key may not see moves the cursor all the same.
     Ok(Json(Listing { items: items.into_iter().flatten().collect(), next_cursor, resume_cursor }))
 }
@@ -159,15 +151,13 @@ pub async fn list_trajectories(
         ("cursor" = Option<String>, Query, description = "`next_cursor` or `resume_cursor` of an earlier answer")),
     responses((status = 200, description = "The task", body = Trajectory)))]
 pub async fn get_trajectory(
-    State(api): State<Api>,
+    api: Api,
     caller: Caller,
     PathPart(task): PathPart,
     mut params: Params,
 ) -> JsonAnswer<Trajectory> {
-    caller.require(Scope::Read)?;
     let mode = mode_param(&mut params);
-    let seek = params.seek(STEPS);
-    params.finish()?;
+    let seek = params.seek(STEPS)?;
     let missing = || Problem::not_found("task not found; GET /v1/trajectories lists the tasks");
     if task.contains('\0') {
         return Err(missing());
@@ -179,7 +169,6 @@ pub async fn get_trajectory(
     let (opinions, open) = store.events().opinions(&task, &summary.agents, mode).await?;
     let filter = EventFilter { task_id: Some(task), agents: Some(summary.agents.clone()), ..EventFilter::default() };
     let page = store.events().list(&filter, seek).await?;
-    expect_reached(store, Feed::Intake, seek, &page).await?;
     let ids: Vec<EventId> = page.items.iter().map(|(_, row)| row.id).collect();
     let reviews = store.reviews().reviews_among(&ids, mode).await?;
     let mut findings = store.findings().findings_in(&ids, mode).await?;
@@ -189,7 +178,7 @@ pub async fn get_trajectory(
         steps.push((seq, step(row, mode, &reviews, found)?));
     }
     let Listing { mut items, next_cursor, resume_cursor } =
-        listing(STEPS, seek, Page { items: steps, more: page.more }, |step| step);
+        reached_listing(store, Feed::Intake, STEPS, seek, Page { items: steps, more: page.more }).await?;
     if seek.descending {
         items.reverse();
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::{Json, extract::State};
+use axum::Json;
 
 use super::{Api, JsonAnswer, auth::Caller, params::Params, path_ids::missing_event, problem::Problem};
 use crate::api::path_ids::PathId;
@@ -15,18 +15,15 @@ use umbra_store::verdicts::VerdictItem;
         ("wait" = Option<u32>, Query, minimum = 0, maximum = 60, description = "Seconds to wait for the verdict")),
     responses((status = 200, description = "The verdict; accepted and rejected are final", body = VerdictItem)))]
 pub async fn get_verdict(
-    State(api): State<Api>,
+    api: Api,
     caller: Caller,
     PathId(id): PathId<EventId>,
     mut params: Params,
 ) -> JsonAnswer<VerdictItem> {
-    caller.require_any(&[Scope::Read, Scope::Ingest])?;
     let wait = params.parsed("wait", "seconds from 0 to 60", |text| text.parse().ok().filter(|wait| *wait <= 60));
     params.finish()?;
     let Some(agent) = api.flows.store.verdicts().agent_of(id).await? else { return Err(missing_event(&api, id).await) };
-    if caller.require(Scope::Read).is_err() {
-        caller.speak_for(&agent)?;
-    }
+    caller.require(Scope::Read).or_else(|_| caller.speak_for(&agent))?;
     waited(&api, id, Duration::from_secs(wait.unwrap_or(0))).await.map(Json)
 }
 

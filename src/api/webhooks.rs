@@ -1,22 +1,17 @@
 //! `/v1/webhooks`: endpoints of webhooks, and deliveries that were given up.
 
-use axum::{
-    Json,
-    extract::{Request, State},
-    http::StatusCode,
-};
+use axum::{Json, extract::Request, http::StatusCode};
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
     Api, JsonAnswer, Listing,
-    auth::Caller,
-    params::{Params, expect_reached, listing},
+    params::{Params, reached_listing},
     problem::Problem,
 };
 use crate::api::path_ids::{Addressed, PathId};
-use umbra_domain::{DeliveryId, key::Scope};
+use umbra_domain::DeliveryId;
 use umbra_store::{dead_letters::DeadLetter, paging::Feed, webhooks::OutboxStatus};
 
 const DEAD: char = 'x';
@@ -54,8 +49,7 @@ pub struct WebhookList {
 /// Lists the endpoints in force, with their outboxes.
 #[utoipa::path(get, path = "/v1/webhooks", tag = "admin",
     responses((status = 200, description = "The endpoints", body = WebhookList)))]
-pub async fn list_webhooks(State(api): State<Api>, caller: Caller, params: Params) -> JsonAnswer<WebhookList> {
-    caller.require(Scope::Admin)?;
+pub async fn list_webhooks(api: Api, params: Params) -> JsonAnswer<WebhookList> {
     params.finish()?;
     let flows = &api.flows;
     let (backlogs, gone) = (flows.store.webhooks().backlogs().await?, flows.store.webhooks().gone_endpoints().await?);
@@ -84,14 +78,11 @@ pub async fn list_webhooks(State(api): State<Api>, caller: Caller, params: Param
     params(("endpoint" = Option<String>, Query,
         description = "Only dead letters to this endpoint"), super::openapi::Pages, super::openapi::Times),
     responses((status = 200, description = "A page", body = Listing<DeadLetter>)))]
-pub async fn list_dead(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<Listing<DeadLetter>> {
-    caller.require(Scope::Admin)?;
+pub async fn list_dead(api: Api, mut params: Params) -> JsonAnswer<Listing<DeadLetter>> {
     let (endpoint, span) = (params.text("endpoint"), params.span());
-    let seek = params.seek(DEAD);
-    params.finish()?;
+    let seek = params.seek(DEAD)?;
     let page = api.flows.store.webhooks().dead_letters(endpoint.as_deref(), span, seek).await?;
-    expect_reached(&api.flows.store, Feed::Dead, seek, &page).await?;
-    Ok(listing(DEAD, seek, page, |letter| letter).json())
+    reached_listing(&api.flows.store, Feed::Dead, DEAD, seek, page).await.map(Json)
 }
 
 /// Delivery that is tried again.
@@ -110,12 +101,10 @@ pub struct Resent {
     responses((status = 202, description = "The message is queued again", body = Resent),
         (status = 409, description = "The message's endpoint is no longer declared")))]
 pub async fn resend_dead(
-    State(api): State<Api>,
-    caller: Caller,
+    api: Api,
     PathId(id): PathId<DeliveryId>,
     request: Request,
 ) -> Result<(StatusCode, Json<Resent>), Problem> {
-    caller.require(Scope::Admin)?;
     api.bodies.read_nothing(request).await?;
     let endpoint = api.flows.store.webhooks().dead_letter_endpoint(id).await?.ok_or_else(DeliveryId::unknown)?;
     if api.flows.webhooks.load().named(&endpoint).is_none() {

@@ -111,5 +111,5 @@ pub async fn accept_tools(setup: &Setup, database: &Database, mut proxy: Proxy) 
     let running = RunningProxy::start(setup, database, &mut proxy).await?;
     let accepted = running.gateway.accept().await;
     running.end().await;
-    Ok(accepted?)
+    accepted
 }

@@ -132,7 +132,7 @@ fn show(
     if global.json {
         let items: Vec<_> = caught_up
             .iter()
-            .map(|CaughtUp { event, agent, task_id, disposition }| {
+            .map(|CaughtUp { event_id: event, agent, task_id, disposition, .. }| {
                 let review = disposition.review_id.and_then(|id| reviews.get(&id));
                 json!({"event_id": event, "agent": agent, "task_id": task_id, "received_at": received_at(*event),
                     "shadow": disposition.shadow, "trigger": disposition.trigger, "mode": disposition.mode,
@@ -148,7 +148,7 @@ fn show(
         );
     } else {
         let mut rows = table::new(&["event", "agent", "shadow", "trigger", "result"]);
-        for CaughtUp { event, agent, disposition, .. } in caught_up {
+        for CaughtUp { event_id: event, agent, disposition, .. } in caught_up {
             let result = match disposition.review_id.map(|id| (id, reviews.get(&id))) {
                 None => format!("refused: {}", disposition.reason.map_or("unknown reason", SkipReason::as_str)),
                 Some((_, None)) => "given up: the model gave no answer".to_owned(),

@@ -1,10 +1,8 @@
 //! Writes reviews to files: the observations log, and a page for each.
 
-use std::{
-    fs, io,
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fs, io, path::PathBuf, sync::Arc};
+
+use parking_lot::Mutex;
 
 use super::{Observation, journal::ObservationsLog, pages, private};
 use umbra_store::{findings::FindingItem, reviews::Review};
@@ -81,7 +79,7 @@ impl Artifacts {
         }
         let looks = Observation::of_looks(looks);
         let observations: Vec<Observation> = reviews.into_iter().map(Into::into).chain(looks).collect();
-        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut journal = self.journal.lock();
         journal.append(&observations).map_err(|cause| ArtifactError { path: self.log.clone(), cause })
     }
 }

@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use crate::{
     flows::{
+        cleaned,
         events::{AcceptError, Events, Origin},
         hooks::{Flagging, bounded, shown},
         sessions::Sidecar,
@@ -84,7 +85,7 @@ impl Gateways {
         }
         if exchange.masks {
             let texts = exchange.texts.clone();
-            let clean = move || texts.iter().map(|text| umbra_checks::redact(text).as_str().to_owned()).collect();
+            let clean = move || texts.iter().map(|text| cleaned(text)).collect();
             let masked: Vec<String> = tokio::task::block_in_place(clean);
             if masked != exchange.texts {
                 return Ok(ExchangeRuling::Masked(masked));

@@ -235,6 +235,11 @@ impl Flows {
     }
 }
 
+/// Returns text without hidden characters and credentials.
+fn cleaned(text: &str) -> String {
+    umbra_checks::redact(text).as_str().to_owned()
+}
+
 fn looks(
     (store, clock, installation): (&Store, &Clock, &Installation),
     rules: &RulesInForce,

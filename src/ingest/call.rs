@@ -14,16 +14,16 @@ use umbra_domain::{
     Call, CallOutcome, DeclaredEffect, Effect, OutcomeStatus, ToolAnnotations, ToolName, tool::plain_tool_name,
 };
 
-/// Most modes of a call.
-const MODES: usize = 16;
+/// Most modes of an agent.
+pub(super) const MODES: usize = 16;
 /// Most ways to write that cannot be intercepted.
 const PATHS: usize = 64;
 /// Most bytes of a tool's description.
-const DESCRIPTION_BYTES: usize = 32 * 1024;
+pub(super) const DESCRIPTION_BYTES: usize = 32 * 1024;
 /// Most bytes of an error.
 const ERROR_BYTES: usize = 64 * 1024;
-/// Longest wait for a decision, in milliseconds.
-const MOST_MS: u64 = 600_000;
+/// Longest wait that a caller may ask for, in milliseconds.
+pub(super) const MOST_MS: u64 = 600_000;
 
 /// Request to `POST /v1/decide`.
 #[derive(Clone, PartialEq)]
@@ -33,15 +33,6 @@ pub struct CallRequest {
     /// Request as canonical JSON, without the parts that may differ when it is sent again. It holds unredacted text:
     /// hash it with a key, never store it.
     pub digest_input: Vec<u8>,
-}
-
-/// Tool as the request describes it.
-struct DescribedTool {
-    name: ToolName,
-    annotations: ToolAnnotations,
-    description: Option<String>,
-    input_schema: Option<Value>,
-    output_schema: Option<Value>,
 }
 
 /// Reads the body of `POST /v1/decide`.
@@ -79,7 +70,6 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Req
                 "is the same as `run`: leave parent_run out, or name the run that started this run",
             );
         }
-        let DescribedTool { name, annotations, description, input_schema, output_schema } = tool?;
         let call = Call {
             call_id: call_id?,
             agent: agent?,
@@ -91,21 +81,14 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Req
             faults: shows_faults.unwrap_or_default(),
             route,
             modes: modes.unwrap_or_default(),
-            tool: name,
-            by_proxy: false,
-            server_name: None,
-            annotations,
             declared_effect: declared_effect.map(|effect| DeclaredEffect { effect, is_believed: false }),
-            description,
-            input_schema,
-            output_schema,
             arguments: arguments.unwrap_or_default(),
             stub_override,
             stub_fallback,
             uninterceptable: uninterceptable.unwrap_or_default(),
             traceparent,
             deadline_ms,
-            flagged: None,
+            ..tool?
         };
         Some(CallRequest { call, digest_input })
     })
@@ -132,7 +115,8 @@ pub fn outcome_request(body: &[u8], limits: &Limits) -> Result<CallOutcome, Vec<
     })
 }
 
-fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<DescribedTool> {
+/// Reads a tool, as a call of it about which nothing else is known.
+fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Call> {
     let mut fields = Fields::open(tree, at, faults)?;
     let server = fields.optional("server", |tree, at, faults| plain_name(label(tree, at, faults)?, at, faults));
     let name =
@@ -142,8 +126,9 @@ fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Descri
     let input_schema = fields.optional("input_schema", schema);
     let output_schema = fields.optional("output_schema", schema);
     fields.refuse_rest_of_request();
-    let name = ToolName { server, name: name? };
-    Some(DescribedTool { name, annotations: annotations.unwrap_or_default(), description, input_schema, output_schema })
+    let annotations = annotations.unwrap_or_default();
+    let call = Call::new("", ToolName { server, name: name? }, Map::new());
+    Some(Call { annotations, description, input_schema, output_schema, ..call })
 }
 
 /// Refuses a name that can be mistaken for another: rules go by it.

@@ -54,7 +54,7 @@ pub struct Incoming {
     pub key: Option<String>,
     /// Original request as canonical JSON (no spaces, keys sorted), without `id`. Two requests with one key mean the
     /// same event exactly if these bytes are equal. It holds unscreened text: hash it with a key, never store it. Empty
-    /// where [`Digest::IfKeyed`] was asked for and the event has no key.
+    /// where the event has no key and none can come beside it.
     pub digest_input: Vec<u8>,
 }
 
@@ -81,16 +81,6 @@ impl Default for Limits {
     fn default() -> Self {
         Self { event_bytes: 256 * 1024, batch_events: 1_000, depth: 32, nodes: 20_000 }
     }
-}
-
-/// Condition for making an event's `digest_input`. Only keyed events are compared, and making it costs half as much as
-/// reading the event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Digest {
-    /// Always: a key may come beside the event.
-    Always,
-    /// Only if the event has an `id`.
-    IfKeyed,
 }
 
 /// Result for each event of a batch, in the order of sending.
@@ -140,12 +130,12 @@ fn mended(body: &[u8]) -> Vec<u8> {
 
 /// Reads one event. The faults' pointers start at the event.
 pub fn event(body: &[u8], limits: &Limits) -> Result<Incoming, Vec<RequestFault>> {
-    whole(body, Digest::Always, limits)
+    whole(body, true, limits)
 }
 
 /// Reads one event whose only key can be its `id`; without one its `digest_input` is empty.
 pub fn event_alone(body: &[u8], limits: &Limits) -> Result<Incoming, Vec<RequestFault>> {
-    whole(body, Digest::IfKeyed, limits)
+    whole(body, false, limits)
 }
 
 /// Reads `{"events": [...]}`, each event by itself. Pointers start at the body: `/events/3/agent`. Faults of the whole
@@ -156,7 +146,7 @@ pub fn batch_json(body: &[u8], limits: &Limits) -> Result<Results, Vec<RequestFa
     let events_at = At::Key(&At::Root, batch::EVENTS);
     let read_one = |(index, text)| {
         let mut faults = RequestFaults::default();
-        let incoming = one(text, Digest::IfKeyed, limits, At::Index(&events_at, index), &mut faults);
+        let incoming = one(text, false, limits, At::Index(&events_at, index), &mut faults);
         faults.unless_any(incoming)
     };
     Ok(faults.unless_any(texts)?.into_iter().enumerate().map(read_one).collect())
@@ -170,7 +160,7 @@ pub fn batch_ndjson(body: &[u8], limits: &Limits) -> Result<Results, Vec<Request
     let read_one = |(lines_before, line)| {
         let mut faults = RequestFaults::behind(lines_before);
         let text = strict::text(line, &mut faults);
-        let incoming = text.and_then(|text| one(text, Digest::IfKeyed, limits, At::Root, &mut faults));
+        let incoming = text.and_then(|text| one(text, false, limits, At::Root, &mut faults));
         faults.unless_any(incoming)
     };
     Ok(faults.unless_any(lines)?.into_iter().map(read_one).collect())
@@ -186,13 +176,14 @@ pub fn key_from_header(value: &str) -> Result<String, RequestFault> {
     Err(RequestFault { pointer: String::new(), code: code::FORMAT, detail })
 }
 
-fn whole(body: &[u8], digest: Digest, limits: &Limits) -> Result<Incoming, Vec<RequestFault>> {
+fn whole(body: &[u8], may_have_key: bool, limits: &Limits) -> Result<Incoming, Vec<RequestFault>> {
     let mut faults = RequestFaults::default();
-    let incoming = strict::text(body, &mut faults).and_then(|text| one(text, digest, limits, At::Root, &mut faults));
+    let incoming =
+        strict::text(body, &mut faults).and_then(|text| one(text, may_have_key, limits, At::Root, &mut faults));
     faults.unless_any(incoming)
 }
 
-fn one(text: &str, digest: Digest, limits: &Limits, at: At<'_>, faults: &mut RequestFaults) -> Option<Incoming> {
+fn one(text: &str, may_have_key: bool, limits: &Limits, at: At<'_>, faults: &mut RequestFaults) -> Option<Incoming> {
     let tree = strict::within(text, limits, at, faults)?;
-    native::read(tree, text.len(), digest, at, faults)
+    native::read(tree, text.len(), may_have_key, at, faults)
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Number, Value};
 
 use super::{
-    Digest, Incoming,
+    Incoming,
     fault::{At, RequestFaults, code},
     tree::{Members, Tree},
 };
@@ -30,17 +30,18 @@ const EXIT_CODES: std::ops::RangeInclusive<i64> = i32::MIN as i64..=u32::MAX as 
 /// Seconds of the years 2000 to 2100, UTC.
 const PLAUSIBLE_SECONDS: std::ops::Range<i64> = 946_684_800..4_133_980_800;
 
-/// Reads an event. `size` is the approximate number of bytes of its text.
+/// Reads an event. `size` is the approximate number of bytes of its text. The digest input, which costs half as much as
+/// reading the event, is made only where the event has an id, or a key may come beside it (`may_have_key`).
 pub(super) fn read(
     tree: Tree<'_>,
     size: usize,
-    digest: Digest,
+    may_have_key: bool,
     at: At<'_>,
     faults: &mut RequestFaults,
 ) -> Option<Incoming> {
     let mut fields = Fields::open(tree, at, faults)?;
     let key = fields.optional("id", key);
-    let digested = key.is_some() || digest == Digest::Always;
+    let digested = key.is_some() || may_have_key;
     let digest_input = if digested { canonical(&fields.rest, size) } else { Vec::new() };
     let is_empty = !["input", "output", "tool"].into_iter().any(|name| fields.gives(name));
     let event = Event {

@@ -9,26 +9,20 @@ use utoipa::ToSchema;
 
 use super::{
     Limits,
-    call::{annotations, any, members, names},
+    call::{DESCRIPTION_BYTES, MODES, MOST_MS, annotations, any, members, names},
     fault::{At, RequestFault, RequestFaults, code},
     native::{Fields, any_text, flag, label, listed, name, text, whole, word, wrong_type},
     request::read,
-    tree::{Members, Tree},
+    tree::Tree,
 };
 use umbra_domain::{Objective, SessionId, ToolAnnotations, ToolName};
 
-/// Most modes of an agent.
-const MODES: usize = 16;
 /// Most calls that are planned or reported at a time.
 const CALLS: usize = 128;
 /// Most documents of a session.
 const DOCUMENTS: usize = 64;
 /// Most tools that an agent may be shown.
 const TOOLS: usize = 10_000;
-/// Most bytes of a tool's description that are kept; more than is ever read.
-const DESCRIPTION_BYTES: usize = 32 * 1024;
-/// Longest wait that a caller may ask for, in milliseconds.
-const MOST_MS: u64 = 600_000;
 /// Default role of a message.
 const SPEAKS: &str = "assistant";
 /// Roles of messages.
@@ -466,20 +460,21 @@ fn objectives(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<
 /// Reads definitions as in `tools/list` of the Model Context Protocol; unknown members are ignored.
 fn tools(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Vec<ToolDefinition>> {
     let read = listed(tree, "a list", TOOLS, at, faults, |tree, at, faults| {
-        let Tree::Object(mut members) = tree else {
+        if !matches!(tree, Tree::Object(_)) {
             return wrong_type(r#"a tool, such as {"name": "search", "description": "…"}"#, &tree, at, faults);
-        };
+        }
+        let mut fields = Fields::open(tree, at, faults)?;
         // A tool without a usable name is left out of lists later: a fault of one server does not refuse the session.
-        let server = of_tool(&mut members, "server", at, faults, any_text);
-        let own = of_tool(&mut members, "name", at, faults, any_text).unwrap_or_default();
-        let description = of_tool(&mut members, "description", at, faults, |tree, at, faults| {
+        let server = fields.optional("server", any_text);
+        let own = fields.optional("name", any_text).unwrap_or_default();
+        let description = fields.optional("description", |tree, at, faults| {
             let mut text = any_text(tree, at, faults)?;
             text.truncate(text.floor_char_boundary(DESCRIPTION_BYTES));
             Some(text)
         });
-        let theirs = of_tool(&mut members, "inputSchema", at, faults, any);
-        let ours = of_tool(&mut members, "input_schema", at, faults, any);
-        let annotations = of_tool(&mut members, "annotations", at, faults, annotations);
+        let theirs = fields.optional("inputSchema", any);
+        let ours = fields.optional("input_schema", any);
+        let annotations = fields.optional("annotations", annotations);
         Some(ToolDefinition {
             name: ToolName { server, name: own },
             description,
@@ -492,19 +487,6 @@ fn tools(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Vec<T
         return faults.refuse(At::Key(&first, "name"), code::MISSING, "is required: the tool's name");
     }
     Some(read)
-}
-
-fn of_tool<T>(
-    members: &mut Members<'_>,
-    key: &'static str,
-    at: At<'_>,
-    faults: &mut RequestFaults,
-    rule: impl Fn(Tree<'_>, At<'_>, &mut RequestFaults) -> Option<T>,
-) -> Option<T> {
-    match members.take(key)? {
-        Tree::Null => None,
-        tree => rule(tree, At::Key(&at, key), faults),
-    }
 }
 
 /// Reads documents by name: a text each, or a text with its format.

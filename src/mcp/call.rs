@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{
-    call_guard::{CallHandling, CallRuling},
+    call_guard::CallRuling,
     catalogue::CatalogueEntry,
     gateway::{McpCaller, McpGateway},
     results,
@@ -60,31 +60,21 @@ impl McpGateway {
             }
             None => self.guard.decide(call.clone()).await,
         };
-        match &ruling.course {
-            CallHandling::Stub { contract, result, fault } => {
-                let stub = results::stub(&ruling, contract.as_deref(), result, fault.as_deref());
-                self.observe(&call, &ruling, &came_of(&stub), None);
-                Ok(stub.into())
-            }
-            CallHandling::Ask { .. } | CallHandling::Block => {
-                let refusal = results::refusal(&ruling);
-                self.observe(&call, &ruling, &came_of(&refusal), None);
-                Ok(refusal.into())
-            }
-            CallHandling::Run { merge } => {
-                self.run(upstream, entry, params, context, merge.as_ref(), &call, &ruling).await
-            }
+        if ruling.runs() {
+            return self.run(upstream, entry, params, context, &call, &ruling).await;
         }
+        let answer =
+            ruling.stub.as_ref().map_or_else(|| results::refusal(&ruling), |stub| results::stub(&ruling, stub));
+        self.observe(&call, &ruling, &came_of(&answer), None);
+        Ok(answer.into())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what a call is made of, once")]
     async fn run(
         &self,
         upstream: &Upstream,
         entry: &CatalogueEntry,
         mut params: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
-        merge: Option<&Value>,
         call: &Call,
         ruling: &CallRuling,
     ) -> Result<CallToolResponse, UpstreamError> {
@@ -132,7 +122,7 @@ impl McpGateway {
         self.observe(call, ruling, &came, duration_ms);
         match answer {
             Ok(CallToolResponse::Complete(mut result)) => {
-                if let Some(merge) = merge
+                if let Some(merge) = &ruling.merge
                     && result.is_error != Some(true)
                 {
                     let merged = merged(results::value(&result), merge);
@@ -164,7 +154,7 @@ impl McpGateway {
         let mut call = self.call_of(caller, upstream, &entry, &params, context);
         call.input_schema = None;
         let ruling = self.guard.decide(call.clone()).await;
-        let answer = if matches!(ruling.course, CallHandling::Run { .. }) {
+        let answer = if ruling.runs() {
             request.extensions = Extensions::default();
             let answer = upstream.ask(ClientRequest::CustomRequest(request), UpstreamRequestContext::of(context)).await;
             answer.map_err(|error| match error {
@@ -179,7 +169,7 @@ impl McpGateway {
         });
         let error = value.as_ref().err().map(|error| results::shortened(&error.message, EVENT_TEXT));
         let status = if error.is_some() { OutcomeStatus::Error } else { OutcomeStatus::Ok };
-        if matches!(ruling.course, CallHandling::Run { .. }) {
+        if ruling.runs() {
             let outcome = CallOutcome {
                 agent: call.agent.clone(),
                 status,
@@ -233,11 +223,11 @@ impl McpGateway {
         let said = json!({
             "call_id": call.call_id,
             "decision_id": ruling.decision_id,
-            "decision": ruling.course.as_str(),
+            "decision": ruling.decision.as_str(),
             "mcp": {"profile": self.profile},
         });
-        let ran = matches!(ruling.course, CallHandling::Run { .. });
-        let word = if ran { came.status.as_str() } else { ruling.course.as_str() };
+        let ran = ruling.runs();
+        let word = if ran { came.status.as_str() } else { ruling.decision.as_str() };
         let tool = ToolCall {
             name: call.tool.to_string(),
             args: results::bounded(&call.arguments, EVENT_TEXT),

@@ -14,7 +14,10 @@ use crate::{
     },
     ingest::{Incoming, SelectRequest},
 };
-use umbra_boundary::{answer::Answer, decide::Decision};
+use umbra_boundary::{
+    answer::{Answer, StubAnswer},
+    decide::Decision,
+};
 use umbra_domain::{Call, CallOutcome, Event, tool::plain_tool_name};
 use umbra_store::Store;
 
@@ -28,70 +31,37 @@ const BATCH: usize = 128;
 pub struct CallRuling {
     /// Id of the decision; `None` where the call was refused before the boundary was asked.
     pub decision_id: Option<String>,
-    /// Course of the call.
-    pub course: CallHandling,
+    /// Decision for the call.
+    pub decision: Decision,
     /// Code of the reason, where the call does not run.
     pub reason: Option<String>,
     /// Reason in words, with a remedy; or a warning although the call runs.
     pub detail: Option<String>,
-}
-
-/// Course of a call.
-#[derive(Debug, Clone, PartialEq)]
-pub enum CallHandling {
-    /// The call runs; its result is then merged with the run's simulated writes.
-    Run {
-        /// Writes to merge, as in `boundary::overlay`.
-        merge: Option<Value>,
-    },
-    /// A stub answers in the tool's place.
-    Stub {
-        /// Contract, as `tool@version`.
-        contract: Option<String>,
-        /// Result of the stub.
-        result: Value,
-        /// Name of the fault, if the result is one.
-        fault: Option<String>,
-    },
-    /// A person must approve the call first.
-    Ask {
-        /// Id of the approval.
-        approval: Option<String>,
-    },
-    /// The call does not run.
-    Block,
+    /// Answer in the tool's place.
+    pub stub: Option<StubAnswer>,
+    /// Simulated writes of the run to merge with the result, as in `boundary::overlay`.
+    pub merge: Option<Value>,
+    /// Id of the approval that the call waits for.
+    pub approval: Option<String>,
 }
 
 impl CallRuling {
     /// Returns a refusal by the proxy itself.
     pub(super) fn block(reason: &str, detail: String) -> Self {
-        Self { decision_id: None, course: CallHandling::Block, reason: Some(reason.to_owned()), detail: Some(detail) }
+        let (reason, detail) = (Some(reason.to_owned()), Some(detail));
+        Self { decision_id: None, decision: Decision::Block, reason, detail, stub: None, merge: None, approval: None }
     }
 
     fn of(answer: Answer) -> Self {
         let Answer { decision_id, decision, reason, detail, stub, merge, approval, warning, .. } = answer;
-        let course = match (decision, stub) {
-            (Decision::Execute, _) => CallHandling::Run { merge },
-            (Decision::Stub, Some(stub)) => {
-                CallHandling::Stub { contract: stub.contract, result: stub.result, fault: stub.fault }
-            }
-            (Decision::Ask, _) => CallHandling::Ask { approval: approval.map(|approval| approval.id.to_string()) },
-            (Decision::Stub, None) | (Decision::Block, _) => CallHandling::Block,
-        };
-        let detail = if matches!(course, CallHandling::Run { .. }) { warning } else { detail };
-        Self { decision_id: Some(decision_id.to_string()), course, reason, detail }
+        let detail = if decision == Decision::Execute { warning } else { detail };
+        let approval = approval.map(|approval| approval.id.to_string());
+        Self { decision_id: Some(decision_id.to_string()), decision, reason, detail, stub, merge, approval }
     }
-}
 
-impl CallHandling {
-    /// Returns the word of `POST /v1/decide`.
-    pub(super) fn as_str(&self) -> &'static str {
-        match self {
-            Self::Run { .. } => "execute",
-            Self::Stub { .. } => "stub",
-            Self::Ask { .. } => "ask",
-            Self::Block => "block",
-        }
+    /// True if the call runs.
+    pub(super) fn runs(&self) -> bool {
+        self.decision == Decision::Execute
     }
 }
 

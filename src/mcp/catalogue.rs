@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    gateway::{McpGateway, McpGatewayError, UpstreamSlot},
+    gateway::{McpGateway, UpstreamSlot},
     pins::{self, PinScope, ToolDoubt},
     upstream::{UpstreamError, UpstreamRequestContext},
 };
@@ -109,13 +109,12 @@ impl McpGateway {
     ///
     /// # Errors
     /// A server or the database does not answer.
-    pub async fn accept(&self) -> Result<Vec<PinResult>, McpGatewayError> {
+    pub async fn accept(&self) -> anyhow::Result<Vec<PinResult>> {
         let (meta, never) = (RequestMetaObject::default(), CancellationToken::new());
         let asking = UpstreamRequestContext { meta: &meta, client: None, cancelled: &never };
         let mut accepted = Vec::new();
         for stall in &self.stalls {
-            let tools =
-                self.tools_of(stall, asking).await.map_err(|error| McpGatewayError::Server(error.to_string()))?;
+            let tools = self.tools_of(stall, asking).await?;
             let place = PinScope { profile: &self.profile, server: &stall.upstream.server };
             let pinned = pins::accept(&self.guard, &place, &tools).await?;
             accepted.push(PinResult { server: stall.upstream.server.to_string(), tools: tools.len(), pinned });

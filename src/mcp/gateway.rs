@@ -2,12 +2,13 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
+use anyhow::Context as _;
 use arc_swap::ArcSwapOption;
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use rmcp::model::{
     ClientRequest, ErrorData, Implementation, PromptsCapability, ResourcesCapability, ServerCapabilities, ServerConfig,
     ServerResult, Tool, ToolsCapability,
@@ -24,8 +25,7 @@ use super::{
 };
 use umbra_config::settings::{Mcp, McpProfile, McpUpstream};
 use umbra_domain::ToolName;
-use umbra_llm::{ClientError, OutboundPolicy};
-use umbra_store::StoreError;
+use umbra_llm::OutboundPolicy;
 
 /// Separator of a server's name and an item's name, where there are several servers.
 const BETWEEN: &str = "__";
@@ -35,27 +35,6 @@ const PLACES: usize = 10_000;
 const FRESH: Duration = Duration::from_mins(5);
 /// Longest wait at the end for calls that it cancelled.
 const LAST_WORDS: Duration = Duration::from_secs(3);
-
-/// Reason why a profile cannot be served, or its tools not pinned.
-#[derive(Debug, thiserror::Error)]
-pub enum McpGatewayError {
-    /// The URL of a server is refused, or no client can be made for it.
-    #[error("MCP server `{server}` of profile `{profile}`: {source}")]
-    Url {
-        /// Name of the profile.
-        profile: String,
-        /// Name of the server.
-        server: String,
-        /// Cause.
-        source: ClientError,
-    },
-    /// A server does not answer.
-    #[error("{0}")]
-    Server(String),
-    /// The database does not answer.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
 
 /// Caller of a profile, with its run and task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -118,14 +97,14 @@ impl McpGateway {
         settings: &Mcp,
         policy: &OutboundPolicy,
         guard: CallGuard,
-    ) -> Result<Self, McpGatewayError> {
+    ) -> anyhow::Result<Self> {
         let (news, _) = broadcast::channel(BACKLOG);
         let stall = |(server, spec): (&String, &McpUpstream)| {
             let made = Upstream::new(server, spec, settings, policy, news.clone());
-            let refused = |source| McpGatewayError::Url { profile: name.to_owned(), server: server.clone(), source };
-            made.map(|upstream| UpstreamSlot { upstream, tools: ArcSwapOption::empty() }).map_err(refused)
+            let upstream = made.with_context(|| format!("MCP server `{server}` of profile `{name}`"))?;
+            Ok(UpstreamSlot { upstream, tools: ArcSwapOption::empty() })
         };
-        let stalls = profile.upstreams.iter().map(stall).collect::<Result<_, _>>()?;
+        let stalls = profile.upstreams.iter().map(stall).collect::<anyhow::Result<_>>()?;
         let settings = alone(settings);
         let selection = profile.select.as_ref().map(SelectionLimits::of);
         let (profile, agent) = (name.to_owned(), profile.agent.clone());
@@ -275,7 +254,7 @@ impl McpGateway {
 
     /// Remembers the server of a resource.
     pub(super) fn note_place(&self, uri: &str, stall: usize) {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.places.lock();
         if places.len() < PLACES || places.contains_key(uri) {
             places.insert(uri.to_owned(), stall);
         }
@@ -289,7 +268,7 @@ impl McpGateway {
         request: ClientRequest,
         asking: UpstreamRequestContext<'_>,
     ) -> Result<ServerResult, UpstreamError> {
-        let known = self.places.lock().unwrap_or_else(PoisonError::into_inner).get(uri).copied();
+        let known = self.places.lock().get(uri).copied();
         let mut refused = UpstreamError::Refused(ErrorData::resource_not_found(
             "resource not found: no server of this profile has it",
             None,

@@ -8,7 +8,7 @@ use std::{
     collections::{BTreeMap, HashSet},
     convert::Infallible,
     fmt::Display,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use arc_swap::ArcSwap;
@@ -16,6 +16,7 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, combinators::BoxBody};
+use parking_lot::Mutex;
 use rmcp::{
     model::{ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage},
     transport::{
@@ -28,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     call_guard::CallGuard,
-    gateway::{McpCaller, McpGateway, McpGatewayError},
+    gateway::{McpCaller, McpGateway},
     proxy_server::ProxyServer,
 };
 use umbra_config::settings::{Mcp, McpProfile};
@@ -74,7 +75,7 @@ impl Profiles {
         policy: &OutboundPolicy,
         guard: CallGuard,
         stop: CancellationToken,
-    ) -> Result<Self, McpGatewayError> {
+    ) -> anyhow::Result<Self> {
         let none = InForce { profiles: BTreeMap::new(), policy: policy.clone() };
         let profiles = Self { in_force: ArcSwap::from_pointee(none), guard, stop };
         profiles.reload(settings, policy)?;
@@ -86,7 +87,7 @@ impl Profiles {
     ///
     /// # Errors
     /// A server's URL is refused, with a remedy; then nothing has changed.
-    pub fn reload(&self, settings: &Mcp, policy: &OutboundPolicy) -> Result<(), McpGatewayError> {
+    pub fn reload(&self, settings: &Mcp, policy: &OutboundPolicy) -> anyhow::Result<()> {
         let before = self.in_force.load();
         let profile = |(name, spec): (&String, &McpProfile)| {
             let same = before.profiles.get(name).filter(|profile| {
@@ -98,7 +99,7 @@ impl Profiles {
             };
             Ok((name.clone(), profile))
         };
-        let profiles = settings.profiles.iter().map(profile).collect::<Result<_, McpGatewayError>>()?;
+        let profiles = settings.profiles.iter().map(profile).collect::<anyhow::Result<_>>()?;
         self.in_force.store(Arc::new(InForce { profiles, policy: policy.clone() }));
         Ok(())
     }
@@ -109,7 +110,7 @@ impl Profiles {
         spec: &McpProfile,
         settings: &Mcp,
         policy: &OutboundPolicy,
-    ) -> Result<Profile, McpGatewayError> {
+    ) -> anyhow::Result<Profile> {
         let gateway = Arc::new(McpGateway::new(name, spec, settings, policy, self.guard.clone())?);
         let sessions = Arc::<LocalSessionManager>::default();
         // The front has checked hosts and origins before anything else.
@@ -212,21 +213,20 @@ struct Head {
 }
 
 /// Requests of sessions that are not answered yet. Of two with one id only one would be answered.
-#[derive(Default)]
-struct OpenSessionRequests(Mutex<HashSet<(String, RequestId)>>);
+type OpenSessionRequests = Mutex<HashSet<(String, RequestId)>>;
 
 struct RequestSlot(Arc<OpenSessionRequests>, (String, RequestId));
 
 impl RequestSlot {
     fn take(underway: &Arc<OpenSessionRequests>, request: (String, RequestId)) -> Option<Self> {
-        let is_new = underway.0.lock().unwrap_or_else(PoisonError::into_inner).insert(request.clone());
+        let is_new = underway.lock().insert(request.clone());
         is_new.then(|| Self(Arc::clone(underway), request))
     }
 }
 
 impl Drop for RequestSlot {
     fn drop(&mut self) {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
+        self.0.lock().remove(&self.1);
     }
 }
 

@@ -32,7 +32,7 @@ mod upstream;
 pub use self::{
     call_guard::{CallGuard, OutcomeReporter},
     catalogue::PinResult,
-    gateway::{McpCaller, McpGateway, McpGatewayError},
+    gateway::{McpCaller, McpGateway},
     http::Profiles,
     stdio::serve_stdio,
 };

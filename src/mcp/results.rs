@@ -3,7 +3,8 @@
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::{Map, Value, json};
 
-use super::call_guard::{CallHandling, CallRuling};
+use super::call_guard::CallRuling;
+use umbra_boundary::{answer::StubAnswer, decide::Decision};
 use umbra_domain::json::encoded_len;
 
 /// Key in `_meta` of a result that no tool gave.
@@ -18,7 +19,7 @@ pub(super) fn failure(words: impl Into<String>) -> CallToolResult {
 }
 
 /// Returns the result of a stub.
-pub(super) fn stub(ruling: &CallRuling, contract: Option<&str>, result: &Value, fault: Option<&str>) -> CallToolResult {
+pub(super) fn stub(ruling: &CallRuling, StubAnswer { contract, result, fault, .. }: &StubAnswer) -> CallToolResult {
     let mut stub = CallToolResult::success(vec![ContentBlock::text(text_of(result))]);
     let is_error = fault.is_some() || sole_text(result, &["error"]).is_some();
     stub.is_error = Some(is_error);
@@ -34,22 +35,20 @@ pub(super) fn stub(ruling: &CallRuling, contract: Option<&str>, result: &Value, 
 pub(super) fn refusal(ruling: &CallRuling) -> CallToolResult {
     let reason = ruling.reason.as_deref().unwrap_or("policy");
     let detail = ruling.detail.as_deref().unwrap_or("no reason was given");
-    let words = match &ruling.course {
-        CallHandling::Ask { approval } => {
-            let whom = approval.as_ref().map_or_else(String::new, |id| format!(" (POST /v1/approvals/{id})"));
-            format!(
-                "Not executed yet: a person must approve this call{whom}, then repeat it with the same arguments. {reason}: {detail}"
-            )
-        }
-        _ => format!("Not executed: {reason}: {detail}"),
+    let words = if ruling.decision == Decision::Ask {
+        let whom = ruling.approval.as_ref().map_or_else(String::new, |id| format!(" (POST /v1/approvals/{id})"));
+        format!(
+            "Not executed yet: a person must approve this call{whom}, then repeat it with the same arguments. {reason}: {detail}"
+        )
+    } else {
+        format!("Not executed: {reason}: {detail}")
     };
     let mut refusal = failure(words);
-    let approval = if let CallHandling::Ask { approval } = &ruling.course { approval.clone() } else { None };
     let said = json!({
         "decision_id": ruling.decision_id,
-        "decision": ruling.course.as_str(),
+        "decision": ruling.decision.as_str(),
         "reason": reason,
-        "approval": approval,
+        "approval": ruling.approval,
     });
     mark(&mut refusal, DECISION, said);
     refusal

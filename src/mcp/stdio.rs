@@ -6,11 +6,12 @@
 use std::{
     collections::{HashSet, VecDeque},
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use bytes::{Buf, BytesMut};
+use parking_lot::Mutex;
 use rmcp::{
     RoleServer,
     model::{ClientJsonRpcMessage, ClientNotification, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage},
@@ -65,21 +66,12 @@ struct Client {
     input: BufReader<Stdin>,
     line: LineReader,
     output: Arc<tokio::sync::Mutex<Output<Stdout>>>,
-    underway: Arc<OpenRequests>,
+    /// Requests that are not answered yet.
+    underway: Arc<Mutex<HashSet<RequestId>>>,
     /// Refusals that are not sent yet.
     refusals: VecDeque<ServerJsonRpcMessage>,
     /// True if a refusal may have been sent in part.
     unsaid: bool,
-}
-
-/// Requests that are not answered yet.
-#[derive(Default)]
-struct OpenRequests(Mutex<HashSet<RequestId>>);
-
-impl OpenRequests {
-    fn ids(&self) -> MutexGuard<'_, HashSet<RequestId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Output of messages. A writer that is interrupted leaves its rest to the next one.
@@ -140,7 +132,7 @@ impl Client {
     fn admit(&mut self, said: LineContent<ClientJsonRpcMessage>) -> Option<ClientJsonRpcMessage> {
         match said {
             LineContent::Message(ClientJsonRpcMessage::Request(request)) => {
-                let mut ids = self.underway.ids();
+                let mut ids = self.underway.lock();
                 let many = ids.len() >= MAX_UNDERWAY;
                 if !many && ids.insert(request.id.clone()) {
                     return Some(ClientJsonRpcMessage::Request(request));
@@ -159,7 +151,7 @@ impl Client {
                     && let Some(id) = &cancelled.params.request_id
                 {
                     // A cancelled request is not answered.
-                    self.underway.ids().remove(id);
+                    self.underway.lock().remove(id);
                 }
                 return Some(message);
             }
@@ -200,7 +192,7 @@ impl Transport<RoleServer> for Client {
             _ => None,
         };
         if let Some(id) = answered {
-            self.underway.ids().remove(id);
+            self.underway.lock().remove(id);
         }
         let output = Arc::clone(&self.output);
         async move {

@@ -2,26 +2,18 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicI64, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use umbra_config::settings::Queue;
 use umbra_domain::{WorkerId, clock::Clock};
 use umbra_store::{Store, StoreError, jobs::QueueDepth};
-
-/// Progress of the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProcessHealth {
-    /// The process makes progress.
-    Alive,
-    /// Jobs are due and slots are free, yet nothing has moved.
-    Stuck,
-}
 
 /// This process as a worker.
 #[derive(Debug, Clone)]
@@ -70,8 +62,8 @@ impl WorkerHeartbeat {
     /// Returns the worker id under which jobs may be leased now; `None` while our own heartbeat is too old to start
     /// anything.
     pub fn live_worker_id(&self) -> Option<WorkerId> {
-        let fresh = lock(&self.state.beat_at).is_some_and(|at| at.elapsed() < self.settings.fence_after);
-        fresh.then(|| *lock(&self.state.worker))
+        let fresh = self.state.beat_at.lock().is_some_and(|at| at.elapsed() < self.settings.fence_after);
+        fresh.then(|| *self.state.worker.lock())
     }
 
     /// Sends one heartbeat, follows the database's clock, and measures the queue.
@@ -83,7 +75,7 @@ impl WorkerHeartbeat {
         let beaten = self.beat_once().await;
         self.state.reachable.store(beaten.is_ok(), Ordering::Relaxed);
         beaten?;
-        *lock(&self.state.beat_at) = Some(sent);
+        *self.state.beat_at.lock() = Some(sent);
         let depth = self.store.queue().queue_depth().await?;
         self.measure(depth);
         Ok(())
@@ -94,7 +86,7 @@ impl WorkerHeartbeat {
     /// # Errors
     /// The database does not answer; the next call tries again.
     pub async fn take_over_dead_workers(&self) -> Result<bool, StoreError> {
-        let own = *lock(&self.state.worker);
+        let own = *self.state.worker.lock();
         let rescue = self
             .store
             .queue()
@@ -112,8 +104,8 @@ impl WorkerHeartbeat {
     }
 
     async fn beat_once(&self) -> Result<(), StoreError> {
-        let enlisted = lock(&self.state.beat_at).is_some();
-        let worker = *lock(&self.state.worker);
+        let enlisted = self.state.beat_at.lock().is_some();
+        let worker = *self.state.worker.lock();
         if enlisted {
             let asked = Instant::now();
             if let Some(now) = self.store.queue().heartbeat(worker).await? {
@@ -125,7 +117,7 @@ impl WorkerHeartbeat {
         }
         let worker = if enlisted { WorkerId(self.clock.new_id()) } else { worker };
         self.store.queue().register_worker(worker).await?;
-        *lock(&self.state.worker) = worker;
+        *self.state.worker.lock() = worker;
         let asked = Instant::now();
         self.clock.follow(self.store.now().await?, asked.elapsed());
         Ok(())
@@ -136,14 +128,14 @@ impl WorkerHeartbeat {
     /// # Errors
     /// The database does not answer; other workers take over in time.
     pub async fn leave(&self) -> Result<u64, StoreError> {
-        *lock(&self.state.beat_at) = None;
-        let worker = *lock(&self.state.worker);
+        *self.state.beat_at.lock() = None;
+        let worker = *self.state.worker.lock();
         self.store.queue().remove_worker(worker, WorkerId(self.clock.new_id())).await
     }
 
     /// Records that the dispatcher ran or a job moved.
     pub fn moved(&self) {
-        *lock(&self.state.moved_at) = Instant::now();
+        *self.state.moved_at.lock() = Instant::now();
     }
 
     fn measure(&self, depth: QueueDepth) {
@@ -164,16 +156,8 @@ impl WorkerHeartbeat {
         self.state.reachable.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the process makes progress.
-    pub fn health(&self) -> ProcessHealth {
-        if lock(&self.state.moved_at).elapsed() < self.stuck_after {
-            ProcessHealth::Alive
-        } else {
-            ProcessHealth::Stuck
-        }
+    /// True if jobs are due and slots are free, yet nothing has moved.
+    pub fn is_stuck(&self) -> bool {
+        self.state.moved_at.lock().elapsed() >= self.stuck_after
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -16,6 +16,6 @@ mod slots;
 mod tests;
 
 pub use dispatch::{Dispatcher, DispatcherHandle, LeasedJob};
-pub use heartbeat::{ProcessHealth, WorkerHeartbeat};
+pub use heartbeat::WorkerHeartbeat;
 pub use retry::backoff;
 pub use slots::{Permit, Slots};

@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use anyhow::Context as _;
 use reqwest::{Client, Url, header::HeaderMap};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Semaphore;
@@ -9,35 +10,14 @@ use tokio::sync::Semaphore;
 use umbra_config::settings::{Otlp, Secret, Webhook, WebhookFormat};
 use umbra_domain::{
     Severity,
-    key::{AgentGlobs, BadGlob},
+    key::AgentGlobs,
     notice::{Notice, Topic},
 };
-use umbra_llm::{ClientError, OutboundPolicy};
+use umbra_llm::OutboundPolicy;
 use umbra_store::webhooks::Addressee;
 
 /// Name of the endpoint of evaluations.
 pub(super) const EVALUATIONS: &str = "telemetry.otlp";
-
-/// Reason why an endpoint cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum EndpointError {
-    /// The URL is refused, or no client can be made.
-    #[error("webhook `{name}`: {source}")]
-    Url {
-        /// Name of the endpoint.
-        name: String,
-        /// Cause.
-        source: ClientError,
-    },
-    /// An agent pattern is malformed.
-    #[error("webhook `{name}`: {source}")]
-    Pattern {
-        /// Name of the endpoint.
-        name: String,
-        /// Cause.
-        source: BadGlob,
-    },
-}
 
 /// Endpoint that receives messages.
 pub struct Endpoint {
@@ -64,14 +44,13 @@ impl std::fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    pub(super) fn new(webhook: &Webhook, policy: &OutboundPolicy) -> Result<Self, EndpointError> {
-        let name = webhook.name.clone();
-        let (client, url) = umbra_llm::client(webhook.url.expose_secret(), policy)
-            .map_err(|source| EndpointError::Url { name: name.clone(), source })?;
+    pub(super) fn new(webhook: &Webhook, policy: &OutboundPolicy) -> anyhow::Result<Self> {
+        let name = || format!("webhook `{}`", webhook.name);
+        let (client, url) = umbra_llm::client(webhook.url.expose_secret(), policy).with_context(name)?;
         let globs = (!webhook.agents.is_empty()).then(|| AgentGlobs::compile(&webhook.agents)).transpose();
         Ok(Self {
-            agents: globs.map_err(|source| EndpointError::Pattern { name: name.clone(), source })?,
-            name,
+            agents: globs.with_context(name)?,
+            name: webhook.name.clone(),
             url_hash: blake3::hash(webhook.url.expose_secret().as_bytes()).to_hex().to_string(),
             events: webhook.events.clone(),
             shadows: webhook.shadows.iter().cloned().collect(),
@@ -87,7 +66,7 @@ impl Endpoint {
     }
 
     /// Returns the endpoint of evaluations. It receives no notice.
-    pub(super) fn of_evaluations(otlp: &Otlp, policy: &OutboundPolicy) -> Result<Self, EndpointError> {
+    pub(super) fn of_evaluations(otlp: &Otlp, policy: &OutboundPolicy) -> anyhow::Result<Self> {
         let url = format!("{}/v1/logs", otlp.endpoint.expose_secret().trim_end_matches('/'));
         let endpoint = Self::new(
             &Webhook {

@@ -21,7 +21,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 pub use self::{
-    endpoint::{Endpoint, EndpointError},
+    endpoint::Endpoint,
     schedule::{ATTEMPTS, next_delay},
     send::DeliveryResult,
     signature::sign,
@@ -40,11 +40,11 @@ impl Endpoints {
     ///
     /// # Errors
     /// A URL is refused by the policy, with a remedy.
-    pub fn new(webhooks: &[Webhook], otlp: Option<&Otlp>, policy: &OutboundPolicy) -> Result<Self, EndpointError> {
+    pub fn new(webhooks: &[Webhook], otlp: Option<&Otlp>, policy: &OutboundPolicy) -> anyhow::Result<Self> {
         let enabled = webhooks.iter().filter(|webhook| webhook.enabled);
         let own = enabled.map(|webhook| Endpoint::new(webhook, policy));
         let evaluations = otlp.map(|otlp| Endpoint::of_evaluations(otlp, policy));
-        own.chain(evaluations).map(|endpoint| endpoint.map(Arc::new)).collect::<Result<_, _>>().map(Self)
+        own.chain(evaluations).map(|endpoint| endpoint.map(Arc::new)).collect::<anyhow::Result<_>>().map(Self)
     }
 
     /// Returns the receiver of evaluations, if there is one.

@@ -126,7 +126,7 @@ fn each_filter_excludes_only_its_own_notices() {
 fn private_endpoint_is_refused_unless_allowed() {
     for url in ["http://10.0.0.7/x", "http://169.254.169.254/latest", "http://[::ffff:127.0.0.1]/", "http://0x7f.1/"] {
         let one = [Webhook { url: SecretString::from(url.to_owned()), ..webhook("inner") }];
-        let refused = Endpoints::new(&one, None, &OutboundPolicy::default()).unwrap_err().to_string();
+        let refused = format!("{:#}", Endpoints::new(&one, None, &OutboundPolicy::default()).unwrap_err());
         assert!(refused.starts_with("webhook `inner`: "), "{refused}");
         let allowed = Endpoints::new(&one, None, &OutboundPolicy::new(["10.0.0.7".to_owned()]));
         assert_eq!(allowed.is_ok(), url.contains("10.0.0.7"), "{url}");

@@ -126,65 +126,81 @@ impl TokenCount {
 }
 
 /// Content of an event: as the sender wrote it before `checks::screen`, screened once stored. `Debug` shows no text.
-#[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = EventBody, description = "Content of an event.")]
 pub struct Event {
     /// Name of the watched agent.
+    #[schema(min_length = 1, max_length = 256, example = "writer-agent")]
     pub agent: String,
-    /// Id of the task that the action belongs to.
+    /// Piece of work that the event belongs to.
+    #[schema(max_length = 256, example = "t-1")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
     /// Session of the agent.
+    #[schema(max_length = 256)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// Triggers that the sender named, in its order.
+    #[schema(ignore)]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<Trigger>,
-    /// Task that the agent was given, in words.
+    /// Instruction that the agent was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// Kind of the task, for baselines.
+    /// Kind of task.
+    #[schema(max_length = 256)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_type: Option<String>,
-    /// Input of the agent.
+    /// Input of the agent: text; other JSON is kept as its text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
-    /// Output of the agent.
+    /// Output of the agent: text; other JSON is kept as its text.
+    #[schema(example = "Deployed. The key is in config.py.")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// Tool call of the agent.
+    /// Tool call and its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolCall>,
-    /// Cost of this action, in nano-dollars.
+    /// Cost of this action, in US dollars.
+    #[schema(value_type = Option<f64>, minimum = 0, maximum = 1_000_000)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<NanoUsd>,
-    /// Cost of the whole task so far, in nano-dollars.
+    /// Cost of the whole task so far, in US dollars.
+    #[schema(value_type = Option<f64>, minimum = 0, maximum = 1_000_000)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_cost_usd: Option<NanoUsd>,
-    /// Tokens of this action.
+    /// Tokens that the action used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<TokenCount>,
-    /// Status at the end of the action, in the sender's word: `ok`, `error`, …
+    /// Status at the end of the action: `ok`, `error`, …
+    #[schema(max_length = 256)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// Reason for which the model stopped, in the sender's word: `stop`, `length`, …
+    /// Reason why the model stopped: `stop`, `length`, …
+    #[schema(max_length = 256)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
-    /// Number of this attempt at the same output, from 1.
+    /// Number of the attempt at the same output, from 1.
+    #[schema(minimum = 1, maximum = 1000)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
     /// Event whose output this one replaces.
+    #[schema(value_type = Option<String>, pattern = "^evt_[0-9a-f]{32}$")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub supersedes: Option<EventId>,
-    /// Start of the action, as the sender claims.
+    /// Start of the action, by the sender's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub occurred_at: Option<Timestamp>,
-    /// Duration of the action in milliseconds, as the sender claims; at most [`MOST_DURATION_MS`].
+    /// Duration of the action, in milliseconds.
+    #[schema(maximum = 31_536_000_000_i64, example = 840)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// The sender's own data.
+    /// Any data of the sender.
+    #[schema(value_type = Option<std::collections::HashMap<String, Value>>)]
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
     /// Form that the caller named for the output; without one, the declared triggers decide.
+    #[schema(ignore)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_form: Option<OutputForm>,
 }

@@ -7,7 +7,7 @@ use minijinja::{Value, context};
 use super::{
     EventInput, Judgement, ModelReply, Prompt, PromptError, ShownItem, assess,
     excerpt::grouped,
-    prompt::{self, GROUP_FACTS, PromptSection, baseline, facts, fit, refuse_known, render, system, tag},
+    prompt::{self, GROUP_FACTS, PromptSection, baseline, facts, fit, items, refuse_known, render, system, tag},
     reply,
     sections::{EventSection, sections},
 };
@@ -145,34 +145,7 @@ fn of_batch(
     subjects: &[EventInput],
     nonce: &mut impl FnMut() -> String,
 ) -> Result<Prompt, PromptError> {
-    let all: Vec<Vec<EventSection>> = subjects.iter().map(|subject| sections(subject.event)).collect();
-    let fences = subjects.iter().map(|subject| {
-        let nonce = nonce();
-        let tag = tag(&nonce, subject)?;
-        all.iter().try_for_each(|sections| refuse_known(sections, &nonce, &tag))?;
-        Ok((ShownItem::new(shadow, &nonce), tag))
-    });
-    let fences = fences.collect::<Result<Vec<_>, PromptError>>()?;
-    let parts = all.iter().zip(subjects).zip(&fences).flat_map(|((sections, subject), (shown, _))| {
-        sections.iter().map(|section| PromptSection { step: None, section, hits: subject.hits, marks: &shown.marks })
-    });
-    let parts: Vec<PromptSection> = parts.collect();
-    let mut fitted = fit(&parts, shadow.max_input_chars as usize).into_iter();
-    let (mut items, mut shown) = (Vec::new(), Vec::new());
-    for ((subject, sections), (mut own, tag)) in subjects.iter().zip(&all).zip(fences) {
-        let (texts, omitted): (Vec<Value>, Vec<_>) = fitted.by_ref().take(sections.len()).unzip();
-        let omitted: Vec<_> = omitted.into_iter().flatten().collect();
-        items.push(context! {
-            fence => own.fence(&tag),
-            trigger => subject.trigger.as_str(),
-            facts => facts(subject.hits, GROUP_FACTS),
-            omitted => omitted.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            baseline => subject.baseline.map(baseline),
-            sections => texts,
-        });
-        own.omitted = omitted;
-        shown.push(own);
-    }
+    let (items, shown) = items(shadow, subjects, GROUP_FACTS, nonce)?;
     let user = render("batch", context! { count => items.len(), items })?;
     let schema = reply::schema(ReviewScope::Batch).clone();
     Ok(Prompt { system: system(shadow, ReviewScope::Batch)?, user, schema, shown })

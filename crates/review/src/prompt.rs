@@ -167,32 +167,53 @@ impl Prompt {
 
 /// Writes the prompt for one review. `nonce` is 32 hex digits in lower case, drawn at random for this call alone.
 pub fn prompt(shadow: &Shadow, subject: &EventInput, nonce: &str) -> Result<Prompt, PromptError> {
-    let tag = tag(nonce, subject)?;
-    let sections = sections(subject.event);
-    refuse_known(&sections, nonce, &tag)?;
-    if subject.memory.iter().any(|text| text.contains(nonce) || text.contains(&tag)) {
-        return Err(PromptError::NonceInText);
-    }
-    let mut shown = ShownItem::new(shadow, nonce);
-    let part = |section| PromptSection { step: None, section, hits: subject.hits, marks: &shown.marks };
-    let parts: Vec<PromptSection> = sections.iter().map(part).collect();
-    let (texts, omitted): (Vec<_>, Vec<_>) = fit(&parts, shadow.max_input_chars as usize).into_iter().unzip();
-    let omitted: Vec<OmittedText> = omitted.into_iter().flatten().collect();
-    let user = render(
-        "user",
-        context! {
-            fence => shown.fence(&tag),
+    let (mut items, shown) = items(shadow, &[*subject], MAX_FACTS, &mut || nonce.to_owned())?;
+    let user = render("user", items.pop().unwrap_or_default())?;
+    let schema = reply::schema(ReviewScope::Event).clone();
+    Ok(Prompt { system: system(shadow, ReviewScope::Event)?, user, schema, shown })
+}
+
+/// Writes events that are judged by themselves, each with a fence of its own and at most so many facts. Returns the
+/// values for the template, and the items as shown.
+pub(super) fn items(
+    shadow: &Shadow,
+    subjects: &[EventInput],
+    most_facts: usize,
+    nonce: &mut impl FnMut() -> String,
+) -> Result<(Vec<Value>, Vec<ShownItem>), PromptError> {
+    let all: Vec<Vec<EventSection>> = subjects.iter().map(|subject| sections(subject.event)).collect();
+    let fences = subjects.iter().map(|subject| {
+        let nonce = nonce();
+        let tag = tag(&nonce, subject)?;
+        all.iter().try_for_each(|sections| refuse_known(sections, &nonce, &tag))?;
+        if subject.memory.iter().any(|text| text.contains(&nonce) || text.contains(&tag)) {
+            return Err(PromptError::NonceInText);
+        }
+        Ok((ShownItem::new(shadow, &nonce), tag))
+    });
+    let fences = fences.collect::<Result<Vec<_>, PromptError>>()?;
+    let parts = all.iter().zip(subjects).zip(&fences).flat_map(|((sections, subject), (shown, _))| {
+        sections.iter().map(|section| PromptSection { step: None, section, hits: subject.hits, marks: &shown.marks })
+    });
+    let parts: Vec<PromptSection> = parts.collect();
+    let mut fitted = fit(&parts, shadow.max_input_chars as usize).into_iter();
+    let (mut items, mut shown) = (Vec::new(), Vec::new());
+    for ((subject, sections), (mut own, tag)) in subjects.iter().zip(&all).zip(fences) {
+        let (texts, omitted): (Vec<Value>, Vec<_>) = fitted.by_ref().take(sections.len()).unzip();
+        let omitted: Vec<_> = omitted.into_iter().flatten().collect();
+        items.push(context! {
+            fence => own.fence(&tag),
             trigger => subject.trigger.as_str(),
-            facts => facts(subject.hits, MAX_FACTS),
+            facts => facts(subject.hits, most_facts),
             omitted => omitted.iter().map(OmittedText::to_string).collect::<Vec<_>>(),
             baseline => subject.baseline.map(baseline),
-            memory => subject.memory.iter().map(|line| shown.marks.put(line)).collect::<Vec<_>>(),
+            memory => subject.memory.iter().map(|line| own.marks.put(line)).collect::<Vec<_>>(),
             sections => texts,
-        },
-    )?;
-    shown.omitted = omitted;
-    let system = system(shadow, ReviewScope::Event)?;
-    Ok(Prompt { system, user, schema: reply::schema(ReviewScope::Event).clone(), shown: vec![shown] })
+        });
+        own.omitted = omitted;
+        shown.push(own);
+    }
+    Ok((items, shown))
 }
 
 /// Writes the rules for reviews of this scope.

@@ -58,15 +58,10 @@ pub(super) fn grounds(word: Assessment, found: &[CheckedClaim], shadow: &Shadow)
     if weighty.iter().any(|CheckedClaim { finding, .. }| finding.verified && finding.about == FindingSubject::Agent) {
         return Some(Grounds::Quoted);
     }
-    let items: BTreeSet<String> =
-        weighty.iter().filter(|found| cannot_be_quoted(found)).map(|found| found.finding.rule.clone()).collect();
+    let unquotable = weighty.iter().filter(|found| !found.misquoted && is_unquotable(&found.finding));
+    let items: BTreeSet<String> = unquotable.map(|found| found.finding.rule.clone()).collect();
     let given = !weighty.is_empty() && weighty.iter().all(|found| found.finding.verified);
     Some(Grounds::Open(if items.is_empty() { FollowUp::Quotes { given } } else { FollowUp::Confirmation(items) }))
-}
-
-/// True if a finding needs no quote, and has no false one.
-fn cannot_be_quoted(CheckedClaim { finding, misquoted }: &CheckedClaim) -> bool {
-    !misquoted && is_unquotable(finding)
 }
 
 fn is_unquotable(finding: &Finding) -> bool {

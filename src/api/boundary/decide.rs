@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    extract::{Request, State},
+    extract::Request,
     response::{IntoResponse, Response},
 };
 use serde_json::Value;
@@ -108,8 +108,7 @@ pub struct ToolSchema {
 #[utoipa::path(post, path = "/v1/decide", tag = "boundary", request_body = CallSchema,
     responses((status = 200, description = "The decision about the call", body = Answer),
         (status = 422, description = "The call_id was used before for a different call")))]
-pub async fn post_decide(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
-    caller.require(Scope::Decide)?;
+pub async fn post_decide(api: Api, caller: Caller, request: Request) -> Result<Response, Problem> {
     expect_media(request.headers(), &[Media::Json])?;
     let asked = arrived(&request);
     let body = api.bodies.read(request).await?;
@@ -132,12 +131,11 @@ pub async fn post_decide(State(api): State<Api>, caller: Caller, request: Reques
     responses((status = 200, description = "The outcome is stored in the audit", body = Reported),
         (status = 422, description = "A different outcome of this call was reported before")))]
 pub async fn post_outcome(
-    State(api): State<Api>,
+    api: Api,
     caller: Caller,
     PathPart(call_id): PathPart,
     request: Request,
 ) -> Result<Response, Problem> {
-    caller.require(Scope::Decide)?;
     expect_media(request.headers(), &[Media::Json])?;
     if call_id.contains('\0') || call_id.len() > 255 {
         return Err(Problem::bad_path("a call's id has at most 255 bytes, without U+0000"));

@@ -1,9 +1,6 @@
 //! `/v1/execution`: whether calls of tools run, by which setting, and the overrides above the settings.
 
-use axum::{
-    Json,
-    extract::{Request, State},
-};
+use axum::{Json, extract::Request};
 use globset::Glob;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -83,8 +80,7 @@ pub struct OverrideChange {
 #[utoipa::path(get, path = "/v1/execution", tag = "boundary",
     responses((status = 200,
         description = "The overrides in force, and what calls do in this environment", body = ExecutionView)))]
-pub async fn get_execution(State(api): State<Api>, caller: Caller, params: Params) -> JsonAnswer<ExecutionView> {
-    caller.require_any(&[Scope::Read, Scope::Admin])?;
+pub async fn get_execution(api: Api, params: Params) -> JsonAnswer<ExecutionView> {
     params.finish()?;
     let nobody = || Problem::internal("a parent where none was named");
     let effective = api.flows.boundary.effective(EffectiveQuery::default()).await?.ok_or_else(nobody)?;
@@ -103,8 +99,7 @@ pub async fn get_execution(State(api): State<Api>, caller: Caller, params: Param
         (status = 404, description = "No override is in force for this scope and value"),
         (status = 409,
             description = "The session can write in ways that Umbra cannot intercept, so it cannot be set to shadow")))]
-pub async fn put_execution(State(api): State<Api>, caller: Caller, request: Request) -> JsonAnswer<OverrideChange> {
-    caller.require(Scope::Admin)?;
+pub async fn put_execution(api: Api, caller: Caller, request: Request) -> JsonAnswer<OverrideChange> {
     let request: OverrideRequest = api.bodies.read_json(request).await?;
     let (value, expires_at) = check(&request, api.flows.clock.now())?;
     let OverrideRequest { scope, execution, reason, .. } = request;
@@ -166,14 +161,11 @@ async fn changed(
             description = "Effective execution of the call, with the setting or override that decides it",
             body = Effective),
         (status = 404, description = "The parent run is unknown, so calls that change something would not run")))]
-pub async fn get_effective(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<Effective> {
-    caller.require_any(&[Scope::Read, Scope::Decide])?;
+pub async fn get_effective(api: Api, caller: Caller, mut params: Params) -> JsonAnswer<Effective> {
     let [agent, session, tool, run, parent_run] =
         ["agent", "session", "tool", "run", "parent_run"].map(|name| params.text(name));
     params.finish()?;
-    if caller.require(Scope::Read).is_err() {
-        caller.speak_for(agent.as_deref().unwrap_or_default())?;
-    }
+    caller.require(Scope::Read).or_else(|_| caller.speak_for(agent.as_deref().unwrap_or_default()))?;
     let asked = EffectiveQuery { agent, session, tool, run, parent_run };
     let effective = api.flows.boundary.effective(asked).await?;
     let unknown =

@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    extract::{Path, Request, State, rejection::PathRejection},
+    extract::{Path, Request, rejection::PathRejection},
     http::{HeaderMap, header},
     response::{IntoResponse, Response},
 };
@@ -22,7 +22,6 @@ use crate::{
         decisions::{RunItem, RunName},
     },
 };
-use umbra_domain::key::Scope;
 use umbra_store::execution::RunFilter;
 
 /// Runs.
@@ -60,15 +59,12 @@ pub struct RunsEnded {
             description = "`true`: only runs that stay in shadow, and runs of sessions and processes"),
         ("limit" = Option<i64>, Query, description = "Runs at most, 1 to 500; 50 unless given")),
     responses((status = 200, description = "The runs, newest call first", body = RunList)))]
-pub async fn list_runs(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<RunList> {
+pub async fn list_runs(api: Api, caller: Caller, mut params: Params) -> JsonAnswer<RunList> {
     let [agent, run] = ["agent", "run"].map(|name| params.text(name));
     let in_shadow = params.parsed("in_shadow", "true or false", |text| text.parse().ok()).unwrap_or_default();
     let limit = params.limit();
     params.finish()?;
-    match &agent {
-        Some(agent) => caller.speak_for(agent)?,
-        None => caller.require(Scope::Read)?,
-    }
+    caller.read_of(agent.as_deref())?;
     let filter = RunFilter { agent, run, since: None, in_shadow, limit: limit.unwrap_or(50).into() };
     let mut items = api.flows.boundary.runs(filter).await?;
     items.retain(|item| caller.sees(&item.agent));
@@ -81,13 +77,7 @@ pub async fn list_runs(State(api): State<Api>, caller: Caller, mut params: Param
     params(("run" = String, Path, description = "The run's name, as calls give it", example = "nightly")),
     responses((status = 200, description = "The runs that were ended", body = RunsEnded),
         (status = 404, description = "No run has this name")))]
-pub async fn end_run(
-    State(api): State<Api>,
-    caller: Caller,
-    PathPart(run): PathPart,
-    request: Request,
-) -> JsonAnswer<RunsEnded> {
-    caller.require(Scope::Admin)?;
+pub async fn end_run(api: Api, caller: Caller, PathPart(run): PathPart, request: Request) -> JsonAnswer<RunsEnded> {
     let EndRequest { agent, reason } = api.bodies.read_json(request).await?;
     expect_note("/reason", &reason)?;
     let unknown = || Problem::not_found("run not found: no agent has a run of this name; GET /v1/runs lists them");
@@ -115,13 +105,12 @@ const LINES: &str = "application/x-ndjson";
             content((String = "application/x-ndjson"), (RunsCompared = "application/json"))),
         (status = 409, description = "A run has more than 5,000 calls, or 32 MiB of arguments and stubs")))]
 pub async fn diff_runs(
-    State(api): State<Api>,
+    api: Api,
     caller: Caller,
     path: Result<Path<(String, String)>, PathRejection>,
     headers: HeaderMap,
     mut params: Params,
 ) -> Result<Response, Problem> {
-    caller.require(Scope::Read)?;
     let Path((a, b)) = path?;
     let baseline = params.text("baseline");
     if baseline.as_ref() == Some(&a) {

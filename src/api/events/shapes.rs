@@ -14,7 +14,7 @@ use crate::{
         followers::open_breakers::BreakerAdvice,
     },
 };
-use umbra_domain::{Disposition, Event, EventId, Mark, NanoUsd, StoredEvent, TokenCount, ToolCall, TriggerMark};
+use umbra_domain::{Disposition, Event, EventId, Mark, NanoUsd, StoredEvent, ToolCall, TriggerMark};
 use umbra_store::{
     StoreError,
     events::{EventRow, received_at},
@@ -55,14 +55,14 @@ struct PostedBody;
 
 impl ToSchema for PostedBody {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        EventBodySchema::schemas(schemas);
+        Event::schemas(schemas);
         schemas.push(("NewToolCall".to_owned(), with_any_json(ToolCall::schema(), &["result", "error"])));
     }
 }
 
 impl PartialSchema for PostedBody {
     fn schema() -> RefOr<Schema> {
-        let mut body = with_any_json(EventBodySchema::schema(), &["input", "output"]);
+        let mut body = with_any_json(Event::schema(), &["input", "output"]);
         if let RefOr::T(Schema::Object(body)) = &mut body
             && let Some(RefOr::T(Schema::OneOf(tool))) = body.properties.get_mut("tool")
         {
@@ -86,61 +86,6 @@ fn with_any_json(mut schema: RefOr<Schema>, properties: &[&str]) -> RefOr<Schema
         }
     }
     schema
-}
-
-/// Content of an event.
-#[derive(ToSchema)]
-#[schema(as = EventBody)]
-#[expect(dead_code, reason = "it documents the schema")]
-pub struct EventBodySchema {
-    /// Name of the watched agent.
-    #[schema(min_length = 1, max_length = 256, example = "writer-agent")]
-    agent: String,
-    /// Piece of work that the event belongs to.
-    #[schema(max_length = 256, example = "t-1")]
-    task_id: Option<String>,
-    /// Session of the agent.
-    #[schema(max_length = 256)]
-    session_id: Option<String>,
-    /// Instruction that the agent was given.
-    task: Option<String>,
-    /// Kind of task.
-    #[schema(max_length = 256)]
-    task_type: Option<String>,
-    /// Input of the agent: text; other JSON is kept as its text.
-    input: Option<String>,
-    /// Output of the agent: text; other JSON is kept as its text.
-    #[schema(example = "Deployed. The key is in config.py.")]
-    output: Option<String>,
-    /// Tool call and its result.
-    tool: Option<ToolCall>,
-    /// Cost of this action, in US dollars.
-    #[schema(minimum = 0, maximum = 1_000_000)]
-    cost_usd: Option<f64>,
-    /// Cost of the whole task so far, in US dollars.
-    #[schema(minimum = 0, maximum = 1_000_000)]
-    task_cost_usd: Option<f64>,
-    /// Tokens that the action used.
-    tokens: Option<TokenCount>,
-    /// Status at the end of the action: `ok`, `error`, …
-    #[schema(max_length = 256)]
-    status: Option<String>,
-    /// Reason why the model stopped: `stop`, `length`, …
-    #[schema(max_length = 256)]
-    stop_reason: Option<String>,
-    /// Number of the attempt at the same output, from 1.
-    #[schema(minimum = 1, maximum = 1000)]
-    attempt: Option<u32>,
-    /// Event whose output this one replaces.
-    #[schema(value_type = Option<String>, pattern = "^evt_[0-9a-f]{32}$")]
-    supersedes: Option<EventId>,
-    /// Start of the action, by the sender's clock.
-    occurred_at: Option<Timestamp>,
-    /// Duration of the action, in milliseconds.
-    #[schema(maximum = 31_536_000_000_i64, example = 840)]
-    duration_ms: Option<u64>,
-    /// Any data of the sender.
-    metadata: Option<std::collections::HashMap<String, serde_json::Value>>,
 }
 
 /// Answer to a posted event.
@@ -239,7 +184,6 @@ pub struct EventView {
     /// Time of receipt.
     pub received_at: Timestamp,
     /// Content of the event, normalised and redacted.
-    #[schema(value_type = EventBodySchema)]
     #[serde(flatten)]
     pub body: Event,
     /// Cost of the action, in US dollars.

@@ -219,24 +219,6 @@ impl AsyncWrite for TimedStream {
         self.watch_stall(cx, written)
     }
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        data: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        if let [only] = data
-            && let Some(sent) = self.poll_instead(cx, only)
-        {
-            return sent;
-        }
-        let written = Pin::new(&mut self.socket).poll_write_vectored(cx, data);
-        self.watch_stall(cx, written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.socket.is_write_vectored()
-    }
-
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.socket).poll_flush(cx)
     }

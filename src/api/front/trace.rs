@@ -79,13 +79,11 @@ pub(super) async fn assign_request_id(
     let mut response = next.run(request).await;
     if let Some(mut problem) = response.extensions_mut().remove::<Problem>() {
         if let Some(methods) = response.headers().get(header::ALLOW).and_then(|value| value.to_str().ok()) {
-            problem = problem.saying(format!(
-                "This resource does not support {method}; it supports {}.",
-                methods.replace(',', ", ")
-            ));
+            problem.detail =
+                format!("This resource does not support {method}; it supports {}.", methods.replace(',', ", ")).into();
         }
         audit::request(&problem, &RefusedRequest { id: &id, method: &method, family: &family, peer, gave_key });
-        if let Some(cause) = problem.cause() {
+        if let Some(cause) = &problem.cause {
             let trace_id = parent.map(|parent| format!("{:032x}", parent.trace_id));
             tracing::error!(
                 request_id = %id, trace_id, %method, family, cause,

@@ -199,7 +199,7 @@ fn unread(response: Response) -> Response {
 
 /// Returns the status for a problem. One that is over soon says when to come back.
 fn status(problem: &Problem) -> Status {
-    let detail = problem.detail().to_owned();
+    let detail = problem.detail.to_string();
     let code = match problem.status() {
         StatusCode::UNAUTHORIZED => Code::Unauthenticated,
         StatusCode::FORBIDDEN => Code::PermissionDenied,

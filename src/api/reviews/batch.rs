@@ -1,21 +1,14 @@
 //! `POST /v1/reviews/batch`: reviews of recent stored events that no shadow has reviewed.
 
-use axum::{
-    Json,
-    extract::{Request, State},
-    http::StatusCode,
-};
-use jiff::Timestamp;
+use axum::{Json, extract::Request, http::StatusCode};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    api::{Api, auth::Caller, problem::Problem},
+    api::{Api, problem::Problem},
     flows::events::catch_up::{CatchUp, CatchUpError, CaughtUp},
 };
 use umbra_config::quantity::parse_moment;
-use umbra_domain::{Disposition, EventId, key::Scope};
-use umbra_store::events::received_at;
 
 /// Selection of stored events to review.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -43,31 +36,7 @@ pub struct BatchAnswer {
     /// Number of reviews refused by caps.
     pub refused: usize,
     /// One item for each event, newest first; fewer than `max` if no more events without a review were found.
-    pub items: Vec<CaughtUpEvent>,
-}
-
-/// Event, and the result of the request to review it.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = CaughtUpEvent)]
-pub struct CaughtUpEvent {
-    /// Id of the event.
-    #[schema(value_type = String, example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
-    pub event_id: EventId,
-    /// Agent of the event.
-    pub agent: String,
-    /// Task of the event.
-    pub task_id: Option<String>,
-    /// Time of receipt.
-    pub received_at: Timestamp,
-    /// Shadow, and whether the review is queued or why not.
-    #[serde(flatten)]
-    pub disposition: Disposition,
-}
-
-impl From<CaughtUp> for CaughtUpEvent {
-    fn from(CaughtUp { event, agent, task_id, disposition }: CaughtUp) -> Self {
-        Self { event_id: event, agent, task_id, received_at: received_at(event), disposition }
-    }
+    pub items: Vec<CaughtUp>,
 }
 
 /// Reviews recent stored events that no shadow has reviewed, newest first. The reviews count against the shadows' caps;
@@ -79,20 +48,14 @@ impl From<CaughtUp> for CaughtUpEvent {
         description = "The reviews that were queued, and those that were refused", body = BatchAnswer),
         (status = 404, description = "Shadow not found"),
         (status = 409, description = "The shadow is disabled")))]
-pub async fn post_batch(
-    State(api): State<Api>,
-    caller: Caller,
-    request: Request,
-) -> Result<(StatusCode, Json<BatchAnswer>), Problem> {
-    caller.require(Scope::Admin)?;
+pub async fn post_batch(api: Api, request: Request) -> Result<(StatusCode, Json<BatchAnswer>), Problem> {
     let body: BatchRequest = api.bodies.read_json(request).await?;
     let request = catch_up(&api, body)?;
-    let caught_up = api.flows.reservations.catch_up(&request).await.map_err(|error| match error {
+    let items = api.flows.reservations.catch_up(&request).await.map_err(|error| match error {
         CatchUpError::UnknownShadow => Problem::unknown_shadow(error.to_string()),
         CatchUpError::ShadowDisabled => Problem::conflict(error.to_string()),
         CatchUpError::Store(error) => error.into(),
     })?;
-    let items: Vec<CaughtUpEvent> = caught_up.into_iter().map(Into::into).collect();
     let queued = items.iter().filter(|item| item.disposition.review_id.is_some()).count();
     if queued > 0 {
         api.flows.intake.wake();

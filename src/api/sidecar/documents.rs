@@ -2,15 +2,13 @@
 
 use axum::{
     Json,
-    extract::{Request, State},
+    extract::Request,
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::may_read;
 use crate::{
     api::{
         Api, JsonAnswer, Listing,
@@ -26,11 +24,10 @@ use crate::{
     },
 };
 use umbra_domain::SessionId;
-use umbra_domain::key::Scope;
 use umbra_sidecar::document::{
     Format, Section,
     edit::{Edit, EditError},
-    revision::{Entry, Etag},
+    revision::Etag,
 };
 use umbra_store::documents::StoredDocument;
 
@@ -97,18 +94,6 @@ pub struct PatchDocument {
     pub by: Option<String>,
 }
 
-/// Version of a document.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Version)]
-pub struct VersionView {
-    /// Number of the version, counted from 1.
-    pub version: i32,
-    /// Time of the change.
-    pub at: Timestamp,
-    /// Record of the change: author, requested edits, and the difference.
-    pub entry: Entry,
-}
-
 /// Returns a document: as JSON with its sections and items, or as its text where `Accept` asks for `text/markdown`,
 /// `text/plain` or `application/yaml`.
 #[utoipa::path(get, path = "/v1/sessions/{id}/documents/{name}", tag = "sidecar",
@@ -116,12 +101,11 @@ pub struct VersionView {
     responses((status = 200, description = "The document",
         content((DocumentView = "application/json"), (String = "text/markdown"), (String = "application/yaml")))))]
 pub async fn get_document(
-    State(api): State<Api>,
+    api: Api,
     caller: Caller,
     PathIdAndName(id, name): PathIdAndName<SessionId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    may_read(&caller)?;
     let found = api.flows.sidecar.document(id, &name, &|agent| caller.sees(agent)).await.map_err(refused)?;
     let document = found.ok_or_else(|| refused(DocumentError::NoDocument))?;
     let etag = etag(&document);
@@ -151,12 +135,11 @@ pub async fn get_document(
         (status = 409, description = "This change conflicts with a concurrent change, or the session is closed"),
         (status = 412, description = "The document's state does not match `If-Match` or `If-None-Match`")))]
 pub async fn put_document(
-    State(api): State<Api>,
+    api: Api,
     caller: Caller,
     PathIdAndName(id, name): PathIdAndName<SessionId>,
     request: Request,
 ) -> Result<Response, Problem> {
-    caller.require(Scope::Ingest)?;
     let (if_match, must_be_new) = conditions(request.headers())?;
     let media = expect_media(request.headers(), &[Media::Json, Media::Markdown, Media::Yaml])?;
     let body = api.bodies.read(request).await?;
@@ -181,12 +164,11 @@ pub async fn put_document(
         (status = 409, description = "This change conflicts with a concurrent change, or the session is closed"),
         (status = 412, description = "The document never had the state that `If-Match` names")))]
 pub async fn patch_document(
-    State(api): State<Api>,
+    api: Api,
     caller: Caller,
     PathIdAndName(id, name): PathIdAndName<SessionId>,
     request: Request,
 ) -> Result<Response, Problem> {
-    caller.require(Scope::Ingest)?;
     let (if_match, _) = conditions(request.headers())?;
     let body: PatchDocument = api.bodies.read_json(request).await?;
     if body.edits.is_empty() {
@@ -203,19 +185,17 @@ pub async fn patch_document(
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "Versions at most (50)"),
         ("cursor" = Option<String>, Query, description = "`next_cursor` or `resume_cursor` of an earlier answer"),
         ("order" = Option<String>, Query, description = "asc (default) or desc")),
-    responses((status = 200, description = "A page", body = Listing<VersionView>)))]
+    responses((status = 200, description = "A page", body = Listing<Version>)))]
 pub async fn get_history(
-    State(api): State<Api>,
+    api: Api,
     caller: Caller,
     PathIdAndName(id, name): PathIdAndName<SessionId>,
-    mut params: Params,
-) -> JsonAnswer<Listing<VersionView>> {
-    may_read(&caller)?;
-    let seek = params.seek(FEED);
-    params.finish()?;
+    params: Params,
+) -> JsonAnswer<Listing<Version>> {
+    let seek = params.seek(FEED)?;
     let history = api.flows.sidecar.history(id, &name, seek, &|agent| caller.sees(agent)).await;
     let page = history.map_err(refused)?.ok_or_else(|| refused(DocumentError::NoDocument))?;
-    Ok(listing(FEED, seek, page, |Version { version, at, entry }| VersionView { version, at, entry }).json())
+    Ok(Json(listing(FEED, seek, page)))
 }
 
 async fn revise(api: &Api, caller: &Caller, id: SessionId, revision: Revision) -> Result<Response, Problem> {

@@ -1,9 +1,6 @@
 //! `/v1/guard` and `/v1/tools/select`: judgement of a call or message by the rules, and selection of tools for a task.
 
-use axum::{
-    Json,
-    extract::{Request, State},
-};
+use axum::{Json, extract::Request};
 use utoipa::ToSchema;
 
 use super::{arrived, read, read_wide};
@@ -12,7 +9,6 @@ use crate::{
     flows::sessions::{guard::GuardAnswer, select::Selected},
     ingest,
 };
-use umbra_domain::key::Scope;
 
 /// Message or call to judge.
 #[derive(Debug, ToSchema)]
@@ -64,8 +60,7 @@ pub struct SaidSchema {
     responses((status = 200, description = "The ruling of the guardrail", body = GuardAnswer),
         (status = 404, description = "Session not found"),
         (status = 409, description = "The session is closed")))]
-pub async fn post_guard(State(api): State<Api>, caller: Caller, request: Request) -> JsonAnswer<GuardAnswer> {
-    caller.require(Scope::Ingest)?;
+pub async fn post_guard(api: Api, caller: Caller, request: Request) -> JsonAnswer<GuardAnswer> {
     let asked = arrived(&request);
     let guard = read(&api, request, ingest::guard_request).await?;
     if let Some(agent) = &guard.agent {
@@ -78,8 +73,7 @@ pub async fn post_guard(State(api): State<Api>, caller: Caller, request: Request
 #[utoipa::path(post, path = "/v1/tools/select", tag = "sidecar", request_body = ingest::SelectRequest,
     responses((status = 200, description = "The tools that fit the task", body = Selected),
         (status = 404, description = "Session not found")))]
-pub async fn post_select(State(api): State<Api>, caller: Caller, request: Request) -> JsonAnswer<Selected> {
-    caller.require(Scope::Ingest)?;
+pub async fn post_select(api: Api, caller: Caller, request: Request) -> JsonAnswer<Selected> {
     let asked = arrived(&request);
     let select = read_wide(&api, request, ingest::select_request).await?;
     if let Some(agent) = &select.agent {

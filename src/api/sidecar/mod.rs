@@ -14,7 +14,6 @@ use axum::extract::Request;
 
 use super::{
     Api,
-    auth::Caller,
     body::{Media, expect_media},
     entrance::arrived,
     events::invalid_request,
@@ -25,7 +24,7 @@ use crate::{
     flows::sessions::attach::StepError,
     ingest::{Limits, RequestFault},
 };
-use umbra_domain::{SessionId, key::Scope};
+use umbra_domain::SessionId;
 
 /// Factor by which a body with tool definitions may exceed an event.
 const WIDER: usize = 40;
@@ -58,11 +57,6 @@ async fn read_wide<T>(
 fn widened(api: &Api, times: usize) -> Limits {
     let Limits { event_bytes, nodes, .. } = api.limits;
     Limits { event_bytes: event_bytes.saturating_mul(times), nodes: nodes.saturating_mul(times), ..api.limits }
-}
-
-/// Requires a scope that may read sessions: `read`, or `ingest` for the agent's own.
-fn may_read(caller: &Caller) -> Result<(), Problem> {
-    caller.require_any(&[Scope::Ingest, Scope::Read])
 }
 
 impl Addressed for SessionId {

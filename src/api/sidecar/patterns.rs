@@ -2,24 +2,24 @@
 
 use axum::{
     Json,
-    extract::{Request, State},
+    extract::Request,
     http::StatusCode,
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{arrived, may_read};
+use super::arrived;
 use crate::{
     api::{
         Api, JsonAnswer, Listing,
         auth::Caller,
-        params::{Params, expect_reached, listing},
+        params::{Params, reached_listing},
         problem::Problem,
     },
     flows::sessions::patterns::Told,
 };
-use umbra_domain::{NewPattern, Pattern, PatternStatus, key::Scope};
+use umbra_domain::{NewPattern, Pattern, PatternStatus};
 use umbra_sidecar::patterns::{Offered, faults};
 use umbra_store::{paging::Feed, patterns::PatternFilter};
 
@@ -63,8 +63,7 @@ pub struct PatternsFound {
         (status = 200,
             description = "The pattern was known and is counted again; or, with `degraded`, it could not be stored",
             body = Told)))]
-pub async fn post_pattern(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
-    caller.require(Scope::Ingest)?;
+pub async fn post_pattern(api: Api, caller: Caller, request: Request) -> Result<Response, Problem> {
     let asked = arrived(&request);
     let new: NewPattern = api.bodies.read_json(request).await?;
     let wrong = faults(&new);
@@ -89,34 +88,24 @@ pub async fn post_pattern(State(api): State<Api>, caller: Caller, request: Reque
         ("cursor" = Option<String>, Query, description = "`next_cursor` or `resume_cursor` of an earlier answer"),
         ("order" = Option<String>, Query, description = "asc (default) or desc")),
     responses((status = 200, description = "A page", body = Listing<Pattern>)))]
-pub async fn list_patterns(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<Listing<Pattern>> {
-    may_read(&caller)?;
+pub async fn list_patterns(api: Api, caller: Caller, mut params: Params) -> JsonAnswer<Listing<Pattern>> {
     let agent = params.text("agent");
     let state = params.parsed("status", "active, retired or quarantined", PatternStatus::parse);
-    let seek = params.seek(FEED);
-    params.finish()?;
-    match &agent {
-        Some(agent) => caller.speak_for(agent)?,
-        None => caller.require(Scope::Read)?,
-    }
+    let seek = params.seek(FEED)?;
+    caller.read_of(agent.as_deref())?;
     let sidecar = &api.flows.sidecar;
     let agent = agent.map(|agent| sidecar.boundary.name_asked_for(&agent));
     let state = state.map(|status| status.as_str().to_owned());
     let page = sidecar.list_patterns(&PatternFilter { agent, state, seek }).await?;
-    expect_reached(&api.flows.store, Feed::Pattern, seek, &page).await?;
-    Ok(listing(FEED, seek, page, |pattern| pattern).json())
+    reached_listing(&api.flows.store, Feed::Pattern, FEED, seek, page).await.map(Json)
 }
 
 /// Finds patterns of similar tasks, best first: by similarity, and by how often they are known to have succeeded.
 #[utoipa::path(post, path = "/v1/patterns/search", tag = "sidecar", request_body = PatternQuery,
     responses((status = 200, description = "The patterns that fit the task", body = PatternsFound)))]
-pub async fn search_patterns(State(api): State<Api>, caller: Caller, request: Request) -> JsonAnswer<PatternsFound> {
-    may_read(&caller)?;
+pub async fn search_patterns(api: Api, caller: Caller, request: Request) -> JsonAnswer<PatternsFound> {
     let query: PatternQuery = api.bodies.read_json(request).await?;
-    match &query.agent {
-        Some(agent) => caller.speak_for(agent)?,
-        None => caller.require(Scope::Read)?,
-    }
+    caller.read_of(query.agent.as_deref())?;
     let sidecar = &api.flows.sidecar;
     let agent = query.agent.as_deref().map(|agent| sidecar.boundary.name_asked_for(agent));
     let limit = query.limit.unwrap_or(FOUND);

@@ -2,19 +2,19 @@
 
 use axum::{
     Json,
-    extract::{Request, State},
+    extract::Request,
     http::StatusCode,
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{arrived, may_read, read_wide};
+use super::{arrived, read_wide};
 use crate::{
     api::{
         Api, JsonAnswer, Listing,
         auth::Caller,
-        params::{Params, expect_note, expect_reached, listing},
+        params::{Params, expect_note, reached_listing},
         path_ids::{Addressed, PathId},
         problem::Problem,
     },
@@ -22,7 +22,7 @@ use crate::{
     ingest,
 };
 use umbra_domain::SessionId;
-use umbra_domain::{PatternOutcome, Session, SessionState, key::Scope, sidecar::SidecarRules};
+use umbra_domain::{PatternOutcome, Session, SessionState, sidecar::SidecarRules};
 use umbra_store::{paging::Feed, sessions::SessionFilter};
 
 /// Name of the list of sessions in cursors.
@@ -63,8 +63,7 @@ pub struct CloseRequest {
     responses((status = 201, description = "The session has begun", body = Attachment),
         (status = 200, description = "The session could not be stored: go on without the sidecar", body = Attachment),
         (status = 429, description = "The agent has the most open sessions that it may have")))]
-pub async fn post_session(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
-    caller.require(Scope::Ingest)?;
+pub async fn post_session(api: Api, caller: Caller, request: Request) -> Result<Response, Problem> {
     let asked = arrived(&request);
     let attach = read_wide(&api, request, ingest::attach_request).await?;
     caller.speak_for(&attach.agent)?;
@@ -86,32 +85,21 @@ pub async fn post_session(State(api): State<Api>, caller: Caller, request: Reque
         ("cursor" = Option<String>, Query, description = "`next_cursor` or `resume_cursor` of an earlier answer"),
         ("order" = Option<String>, Query, description = "asc (default) or desc")),
     responses((status = 200, description = "A page", body = Listing<Session>)))]
-pub async fn list_sessions(State(api): State<Api>, caller: Caller, mut params: Params) -> JsonAnswer<Listing<Session>> {
-    may_read(&caller)?;
+pub async fn list_sessions(api: Api, caller: Caller, mut params: Params) -> JsonAnswer<Listing<Session>> {
     let agent = params.text("agent");
     let state = params.parsed("state", "open or closed", SessionState::parse);
-    let seek = params.seek(FEED);
-    params.finish()?;
-    match &agent {
-        Some(agent) => caller.speak_for(agent)?,
-        None => caller.require(Scope::Read)?,
-    }
+    let seek = params.seek(FEED)?;
+    caller.read_of(agent.as_deref())?;
     let agent = agent.map(|agent| api.flows.sidecar.boundary.name_asked_for(&agent));
     let page = api.flows.sidecar.sessions(&SessionFilter { agent, state, seek }).await?;
-    expect_reached(&api.flows.store, Feed::Session, seek, &page).await?;
-    Ok(listing(FEED, seek, page, |session| session).json())
+    reached_listing(&api.flows.store, Feed::Session, FEED, seek, page).await.map(Json)
 }
 
 /// Returns a session with the states of its documents.
 #[utoipa::path(get, path = "/v1/sessions/{id}", tag = "sidecar",
     params(("id" = String, Path, description = "A session's id", example = "ses_0197a3c1d2e47f00a1b2c3d4e5f60718")),
     responses((status = 200, description = "The session", body = SessionView)))]
-pub async fn get_session(
-    State(api): State<Api>,
-    caller: Caller,
-    PathId(id): PathId<SessionId>,
-) -> JsonAnswer<SessionView> {
-    may_read(&caller)?;
+pub async fn get_session(api: Api, caller: Caller, PathId(id): PathId<SessionId>) -> JsonAnswer<SessionView> {
     let found = api.flows.sidecar.session(id, &|agent| caller.sees(agent)).await?;
     let (session, documents) = found.ok_or_else(SessionId::unknown)?;
     Ok(Json(SessionView { session, documents }))
@@ -121,12 +109,7 @@ pub async fn get_session(
 #[utoipa::path(get, path = "/v1/sessions/{id}/policies", tag = "sidecar",
     params(("id" = String, Path, description = "A session's id")),
     responses((status = 200, description = "The rules", body = PoliciesView)))]
-pub async fn get_policies(
-    State(api): State<Api>,
-    caller: Caller,
-    PathId(id): PathId<SessionId>,
-) -> JsonAnswer<PoliciesView> {
-    may_read(&caller)?;
+pub async fn get_policies(api: Api, caller: Caller, PathId(id): PathId<SessionId>) -> JsonAnswer<PoliciesView> {
     let found = api.flows.sidecar.session(id, &|agent| caller.sees(agent)).await?;
     let (session, _) = found.ok_or_else(SessionId::unknown)?;
     let rules = api.flows.sidecar.rules.load();
@@ -140,12 +123,11 @@ pub async fn get_policies(
     params(("id" = String, Path, description = "A session's id")),
     responses((status = 200, description = "The closed session with its totals", body = Summary)))]
 pub async fn post_close(
-    State(api): State<Api>,
+    api: Api,
     caller: Caller,
     PathId(id): PathId<SessionId>,
     request: Request,
 ) -> JsonAnswer<Summary> {
-    caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
     let close: CloseRequest = api.bodies.read_or_nothing(request).await?;
     Ok(Json(api.flows.sidecar.close(asked, id, close.outcome, &|agent| caller.sees(agent)).await?))
@@ -167,13 +149,7 @@ pub struct NoteRequest {
     responses((status = 200,
         description = "The session; `notes` lists the notes that the agent has not received yet", body = Session),
         (status = 409, description = "The session is closed, or the most notes that may wait are waiting")))]
-pub async fn post_note(
-    State(api): State<Api>,
-    caller: Caller,
-    PathId(id): PathId<SessionId>,
-    request: Request,
-) -> JsonAnswer<Session> {
-    caller.require(Scope::Admin)?;
+pub async fn post_note(api: Api, PathId(id): PathId<SessionId>, request: Request) -> JsonAnswer<Session> {
     let NoteRequest { text } = api.bodies.read_json(request).await?;
     expect_note("/text", &text)?;
     let noted = api.flows.sidecar.leave_note(id, &text).await;

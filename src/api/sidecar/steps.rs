@@ -2,16 +2,11 @@
 
 use std::{collections::VecDeque, fmt::Write, time::Duration};
 
-use axum::{
-    Json,
-    extract::{Request, State},
-    http::HeaderMap,
-    response::Response,
-};
+use axum::{Json, extract::Request, http::HeaderMap, response::Response};
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::{arrived, may_read, read};
+use super::{arrived, read};
 use crate::{
     api::{
         Api, JsonAnswer,
@@ -23,7 +18,7 @@ use crate::{
     flows::sessions::{message::MessageAnswer, turn::TurnAnswer},
     ingest,
 };
-use umbra_domain::{SessionId, SessionState, StepKind, key::Scope};
+use umbra_domain::{SessionId, SessionState, StepKind};
 
 /// Pause between reads of a session's steps.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
@@ -39,12 +34,11 @@ const PAGE: i64 = 100;
             body = TurnAnswer),
         (status = 409, description = "The session is closed")))]
 pub async fn post_turn(
-    State(api): State<Api>,
+    api: Api,
     caller: Caller,
     PathId(id): PathId<SessionId>,
     request: Request,
 ) -> JsonAnswer<TurnAnswer> {
-    caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
     let turn = read(&api, request, ingest::turn_request).await?;
     Ok(Json(api.flows.sidecar.turn(asked, id, turn, &|agent| caller.sees(agent)).await?))
@@ -56,12 +50,11 @@ pub async fn post_turn(
     responses((status = 200, description = "The ruling about the message", body = MessageAnswer),
         (status = 409, description = "The session is closed")))]
 pub async fn post_message(
-    State(api): State<Api>,
+    api: Api,
     caller: Caller,
     PathId(id): PathId<SessionId>,
     request: Request,
 ) -> JsonAnswer<MessageAnswer> {
-    caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
     let message = read(&api, request, ingest::message_request).await?;
     Ok(Json(api.flows.sidecar.message(asked, id, message, &|agent| caller.sees(agent)).await?))
@@ -75,12 +68,11 @@ pub async fn post_message(
         ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last event that was received; 0 for all")),
     responses((status = 200, description = "Events until the session ends", body = String, content_type = "text/event-stream")))]
 pub async fn get_messages(
-    State(api): State<Api>,
+    api: Api,
     caller: Caller,
     PathId(id): PathId<SessionId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    may_read(&caller)?;
     let found = api.flows.sidecar.session(id, &|agent| caller.sees(agent)).await?;
     let (session, _) = found.ok_or_else(SessionId::unknown)?;
     let last = api.flows.store.sessions().last_step(id).await?;

@@ -47,6 +47,7 @@ async fn facts(store: &Store, rules: &BoundaryRules, key: Option<&RowKey>) -> Re
     });
     let unguarded = store.contracts().unguarded(rules.gate.unguarded_within).await?;
     let unexpected = store.contracts().unexpected(rules.gate.unguarded_within).await?;
+    let tool = |agent, tool, calls, last_at| UnguardedTool { agent, tool, calls, last_at };
     let now = store.now().await?;
     let since = now.checked_sub(rules.gate.tools_seen_within).ok();
     let filter = RunFilter { in_shadow: true, since, limit: MOST_RUNS, ..RunFilter::default() };
@@ -59,11 +60,11 @@ async fn facts(store: &Store, rules: &BoundaryRules, key: Option<&RowKey>) -> Re
         contracts: store.contracts().states().await?,
         unguarded: unguarded
             .into_iter()
-            .map(|row| UnguardedTool { agent: row.agent, tool: row.tool, calls: row.calls, last_at: row.last_at })
+            .map(|row| tool(row.agent, row.tool, row.calls, row.last_at))
             .collect(),
         unexpected: unexpected
             .into_iter()
-            .map(|row| UnguardedTool { agent: row.agent, tool: row.tool, calls: row.calls, last_at: row.last_at })
+            .map(|row| tool(row.agent, row.tool, row.calls, row.last_at))
             .collect(),
     })
 }

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     flows::{
         audit::Audit,
+        cleaned,
         looks::Looks,
         rounds::{FailureLog, pause},
     },
@@ -136,7 +137,7 @@ impl Audit {
         if effect == Effect::Read && unaudited {
             return None;
         }
-        let call_id = text("call_id").map(|id| umbra_checks::redact(id).as_str().to_owned());
+        let call_id = text("call_id").map(cleaned);
         let decided_for = metadata.get("hook").and_then(|hook| hook["agent"].as_str()).map(ToOwned::to_owned);
         let decided_for = decided_for.unwrap_or_else(|| agent.clone());
         Some(ReportedCall {

@@ -11,9 +11,11 @@ use tokio_util::sync::CancellationToken;
 use super::backtest_plan::lacks_budget;
 use crate::flows::{
     backtests::Backtests,
+    cleaned,
     reviews::{
         call_budget::CallBudget,
         conversation::{Conversation, ModelOutcome},
+        redacted,
     },
 };
 use umbra_domain::{AssessmentChange, BacktestId, ItemOutcome, SkipReason, StoredEvent};
@@ -113,7 +115,7 @@ impl Backtests {
         match ran {
             Ok(()) => self.store.backtests().leave(&claim, None).await?,
             Err(Stop::Failed(why)) => {
-                let why = umbra_checks::redact(&why).as_str().to_owned();
+                let why = cleaned(&why);
                 self.store.backtests().leave(&claim, Some(&why)).await?;
                 return Err(Stop::Failed(why));
             }
@@ -289,12 +291,7 @@ fn subject<'a>(item: &WaitingItem, stored: &'a StoredEvent, hits: &'a [umbra_dom
 }
 
 fn concluded(item: &WaitingItem, judgement: Judgement) -> ItemResult {
-    // A model may quote the event, whose stored text was redacted; so its words are redacted too.
-    let clean = |text: &str| umbra_checks::redact(text).as_str().to_owned();
-    let findings = judgement.findings.into_iter().map(|mut finding| {
-        finding.description = clean(&finding.description);
-        finding
-    });
+    let judgement = redacted(judgement);
     ItemResult {
         seq: item.seq,
         outcome: ItemOutcome::Reviewed,
@@ -302,8 +299,8 @@ fn concluded(item: &WaitingItem, judgement: Judgement) -> ItemResult {
         assessment: Some(judgement.assessment),
         score: judgement.score,
         reviewer: Some(judgement.reviewer),
-        findings: findings.collect(),
-        notes: judgement.notes.iter().map(|note| clean(note)).collect(),
+        findings: judgement.findings,
+        notes: judgement.notes,
         change: AssessmentChange::between(item.before, Some(judgement.assessment)),
     }
 }
@@ -318,7 +315,7 @@ fn failed(item: &WaitingItem, reason: SkipReason, why: &str) -> ItemResult {
         score: None,
         reviewer: None,
         findings: Vec::new(),
-        notes: vec![umbra_checks::redact(why).as_str().to_owned()],
+        notes: vec![cleaned(why)],
         change: None,
     }
 }

@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{Boundary, clean, decision_plan::sealed, integrity_alarms::UnauthenticRow};
+use super::{Boundary, cleaned, decision_plan::sealed, integrity_alarms::UnauthenticRow};
 use crate::{
     flows::rounds::{FailureLog, pause},
     webhooks::Endpoints,
@@ -102,7 +102,7 @@ impl Boundary {
         let Some(stored) = self.store.decisions().approval(id).await? else { return Ok(None) };
         let stored = self.authenticate(stored).ok_or(ApprovalError::Unauthentic)?;
         let row = stored.row.clone();
-        let note = note.map(|note| clean(note).trim().to_owned()).filter(|note| !note.is_empty());
+        let note = note.map(|note| cleaned(note).trim().to_owned()).filter(|note| !note.is_empty());
         let body = json!({"approval": id, "decision": if approve { "approve" } else { "deny" }, "note": note,
             "rule": row.rule, "asked_at": row.asked_at, "expires_at": row.expires_at, "by": by});
         let mut said = self.said(AuditKind::Approval, &body);

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
-    Boundary, DecideError, Question, authenticate::DecisionState, bare_audit_row, clean, outcome,
+    Boundary, DecideError, Question, authenticate::DecisionState, bare_audit_row, cleaned, outcome,
     overrides::to_microsecond, redacted, writer::DecisionRequest,
 };
 use crate::flows::serialise::to_json;
@@ -397,7 +397,7 @@ fn redacted_answer(answer: &Answer) -> Answer {
     }
     stored.merge = stored.merge.as_ref().map(redacted);
     // The detail names keys of the arguments.
-    stored.detail = stored.detail.as_deref().map(clean);
+    stored.detail = stored.detail.as_deref().map(cleaned);
     stored
 }
 

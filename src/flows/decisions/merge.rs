@@ -7,10 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Boundary, spool::SpooledDecision};
 use crate::{flows::rounds::pause, spool::Segment, telemetry::metric};
-use umbra_store::{
-    StoreError,
-    decisions::{DecisionRows, NewCall},
-};
+use umbra_store::decisions::{DecisionRows, NewCall};
 
 /// Pause between looks at the spool.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
@@ -19,15 +16,6 @@ const LOOKS_PER_PROBE: u32 = 5;
 /// Most rows of one transaction, and most bytes.
 const PAGE: usize = 500;
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
-
-/// Reason why rows are not merged yet.
-#[derive(Debug, thiserror::Error)]
-enum DecisionMergeError {
-    #[error(transparent)]
-    File(#[from] io::Error),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
 
 impl Boundary {
     /// Merges decisions made without the database into the audit, until `stop`.
@@ -61,7 +49,7 @@ impl Boundary {
         }
     }
 
-    async fn merge(&self) -> Result<u64, DecisionMergeError> {
+    async fn merge(&self) -> anyhow::Result<u64> {
         let spool = self.spool.files();
         block_in_place(|| spool.take_over())?;
         let (mut merged, mut refused) = (0, 0);

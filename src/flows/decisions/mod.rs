@@ -44,11 +44,11 @@ pub use self::{
 };
 use self::{
     decide_offline::NoDatabaseReason,
-    names::{clean, redacted},
+    names::redacted,
     spool::DecisionSpool,
     writer::{DecisionRequest, Unanswered},
 };
-use crate::telemetry::traces::TraceParent;
+use crate::{flows::cleaned, telemetry::traces::TraceParent};
 use umbra_boundary::{answer::Answer, decide::BoundaryRules, recent_outcomes::RecentOutcomes, row_mac::RowKey};
 use umbra_config::Settings;
 use umbra_domain::{Call, DecisionId, Execution, Override, audit::AuditKind, clock::Clock};
@@ -245,14 +245,14 @@ impl Boundary {
             *name = name.take().map(|name| self.name_of(&name));
         }
         for name in [route, seed] {
-            *name = name.take().map(|name| clean(&name));
+            *name = name.take().map(|name| cleaned(&name));
         }
         // An invalid trace context is ignored, as the standard demands, and not kept.
         call.traceparent = call
             .traceparent
             .take()
             .filter(|text| text.len() == TRACE_CONTEXT_BYTES && TraceParent::parse(text).is_some());
-        call.modes.iter_mut().chain(&mut call.uninterceptable).for_each(|name| *name = clean(name));
+        call.modes.iter_mut().chain(&mut call.uninterceptable).for_each(|name| *name = cleaned(name));
         if call.run.is_none() {
             (call.run, call.default_run) = (call.session.clone(), call.session.is_some());
         }

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::Boundary;
+use crate::flows::cleaned;
 
 /// Beginning of the mark in place of a credential.
 const MARKER: &str = "[secret:";
@@ -15,7 +16,7 @@ impl Boundary {
     /// so that no agent can pass for another by a name shown in the audit.
     pub fn name_of(&self, given: &str) -> String {
         let seen = umbra_checks::visible(given);
-        let kept = without_password(clean(&seen));
+        let kept = without_password(cleaned(&seen));
         if !kept.contains(MARKER) {
             return kept;
         }
@@ -40,11 +41,6 @@ fn without_password(name: String) -> String {
             .then(|| format!("{scheme}://{user}:{MARKER}url_credentials]{}", rest.get(userinfo.len()..).unwrap_or("")))
     };
     parts().unwrap_or(name)
-}
-
-/// Returns text without hidden characters and credentials.
-pub(super) fn clean(text: &str) -> String {
-    umbra_checks::redact(text).as_str().to_owned()
 }
 
 /// Returns JSON without hidden characters and credentials.

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Boundary, LastState, bare_audit_row, clean};
+use super::{Boundary, LastState, bare_audit_row, cleaned};
 use umbra_boundary::execution::{is_of_agent, is_of_tool};
 use umbra_domain::{
     Execution, KeyId, Override, OverrideId, OverrideScope, ToolContract, ToolName, audit::AuditKind, nearest::nearest,
@@ -60,7 +60,7 @@ impl Boundary {
         let id = OverrideId(self.clock.new_id());
         // In the precision of the database.
         let (set_at, expires_at) = (to_microsecond(self.store.now().await?), expires_at.map(to_microsecond));
-        let one = Override { id, scope, value, execution, reason: clean(&reason), set_at, expires_at };
+        let one = Override { id, scope, value, execution, reason: cleaned(&reason), set_at, expires_at };
         let said = self.said(AuditKind::Execution, &json!({"change": "set", "override": one, "by": by}));
         let replaced = |other: &Override| {
             let body = json!({"change": "replaced", "override": other, "by": by});
@@ -116,7 +116,7 @@ impl Boundary {
         reason: &str,
         by: Option<KeyId>,
     ) -> Result<Option<Override>, StoreError> {
-        let reason = clean(reason);
+        let reason = cleaned(reason);
         let said = |one: &Override| {
             let body = json!({"change": "lifted", "override": one, "reason": reason, "by": by});
             self.said(AuditKind::Execution, &body)
@@ -157,7 +157,7 @@ impl Boundary {
     ) -> Result<(), StoreError> {
         let ToolContract { tool, version, .. } = contract;
         self.store.contracts().record_editions(&[(tool.clone(), *version)]).await?;
-        let body = json!({"contract": contract.id(), "decision": "confirm", "note": clean(reason), "by": by});
+        let body = json!({"contract": contract.id(), "decision": "confirm", "note": cleaned(reason), "by": by});
         let said = self.said(AuditKind::Approval, &body);
         self.store.contracts().confirm(tool, *version, &said).await.map(drop)
     }

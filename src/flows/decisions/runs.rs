@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::{Boundary, clean, inherited_execution::ExecutionContext};
+use super::{Boundary, cleaned, inherited_execution::ExecutionContext};
 use umbra_domain::{Execution, KeyId, Override, OverrideScope, RunRow, audit::AuditKind};
 use umbra_store::{
     StoreError,
@@ -148,7 +148,7 @@ impl Boundary {
         if runs.is_empty() {
             return Ok(Vec::new());
         }
-        let body = json!({"change": "run_ended", "run": run, "reason": clean(reason), "by": by});
+        let body = json!({"change": "run_ended", "run": run, "reason": cleaned(reason), "by": by});
         let said = |(agent, run): &Named| {
             let said = self.said(AuditKind::Execution, &body);
             NewAudit { agent: Some(agent.clone()), run: Some(run.clone()), ..said }

@@ -7,7 +7,9 @@ use std::{
 };
 
 use jiff::Timestamp;
+use serde::Serialize;
 use tokio::{sync::oneshot, time::Instant};
+use utoipa::ToSchema;
 
 use crate::{
     budget::{TaskCost, floor::FloorCheck},
@@ -23,7 +25,7 @@ use crate::{
     watch::Match,
 };
 use umbra_domain::{Disposition, EventId, NanoUsd, StoredEvent, Trigger};
-use umbra_store::{StoreError, catch_up::Unreviewed};
+use umbra_store::{StoreError, catch_up::Unreviewed, events::received_at};
 
 /// Events per page, and most events that are searched.
 const PAGE: u32 = 50;
@@ -46,16 +48,21 @@ pub struct CatchUp {
     pub ignore_floor: bool,
 }
 
-/// An event, and the result of the request to review it.
-#[derive(Debug, Clone)]
+/// Event, and the result of the request to review it.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = CaughtUpEvent)]
 pub struct CaughtUp {
-    /// The event.
-    pub event: EventId,
+    /// Id of the event.
+    #[schema(value_type = String, example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
+    pub event_id: EventId,
     /// Agent of the event.
     pub agent: String,
     /// Task of the event.
     pub task_id: Option<String>,
-    /// Queued, or the reason why not.
+    /// Time of receipt.
+    pub received_at: Timestamp,
+    /// Shadow, and whether the review is queued or why not.
+    #[serde(flatten)]
     pub disposition: Disposition,
 }
 
@@ -170,7 +177,8 @@ impl Reservations {
         let caught_up = events.iter().zip(dispositions).filter_map(|(pending, dispositions)| {
             let disposition = dispositions.into_iter().next()?;
             let (agent, task_id) = (pending.agent.clone(), pending.task_id.clone());
-            Some(CaughtUp { event: pending.id, agent, task_id, disposition })
+            let (event_id, received_at) = (pending.id, received_at(pending.id));
+            Some(CaughtUp { event_id, agent, task_id, received_at, disposition })
         });
         Ok(Some(caught_up.collect()))
     }

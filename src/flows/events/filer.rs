@@ -7,6 +7,7 @@
 
 use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
+use anyhow::bail;
 use jiff::{SignedDuration, Timestamp};
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
@@ -56,17 +57,6 @@ pub(in crate::flows) struct Filing {
     place: (u64, u64),
 }
 
-/// Reason why the spool is not filed yet.
-#[derive(Debug, thiserror::Error)]
-enum FilingError {
-    #[error(transparent)]
-    File(#[from] io::Error),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error("{0}")]
-    Page(String),
-}
-
 impl Filer {
     pub(in crate::flows) fn new(events: Events, spool: EventSpool, flusher: Flusher, settings: Arc<Settings>) -> Self {
         Self { events, spool, settings, flusher, refused: Vec::new(), failure: None, revoked: HashMap::new() }
@@ -101,7 +91,7 @@ impl Filer {
     }
 
     /// Files all spooled events, or as many as it can until `stop`. Returns their number.
-    async fn file_all(&mut self, stop: &CancellationToken) -> Result<u64, FilingError> {
+    async fn file_all(&mut self, stop: &CancellationToken) -> anyhow::Result<u64> {
         let spool = self.spool.clone();
         block_in_place(|| spool.take_over())?;
         let (mut filed, mut refused) = (0, 0);
@@ -125,7 +115,7 @@ impl Filer {
                 self.note_revoked(&page).await?;
                 group_commit::store(self, page).await;
                 if let Some(failure) = self.failure.take() {
-                    return Err(FilingError::Page(failure));
+                    bail!(failure);
                 }
             }
             for place in self.refused.drain(..) {

@@ -11,6 +11,7 @@ use crate::{
         breaker_item::{BreakerItem, items, last_reviews, standing},
         consequences::{self, JudgedEvent},
     },
+    flows::serialise::to_json,
     telemetry::metric,
 };
 use umbra_config::settings::Breaker;
@@ -70,11 +71,26 @@ impl Followers {
             let limits = &self.settings.breaker;
             let now = page.now().await?;
             let (known, before) = page.hold_breakers(&agents).await?;
-            let mut breakers = Breakers::read(&before)?;
-            for (one, rejected) in said {
-                breakers.add(one, rejected, now, limits);
+            let mut histories: BTreeMap<(String, String), History> = BTreeMap::new();
+            for row in &before {
+                histories.insert((row.agent.clone(), row.shadow.clone()), parsed(row)?);
             }
-            let rows = breakers.rows(now, limits)?;
+            for (one, rejected) in said {
+                let review = &one.review;
+                let opinion = Opinion {
+                    order: one.order,
+                    event: one.event,
+                    review: review.id,
+                    rejected,
+                    content: breaker::content(&one.stored.event),
+                    received_at: review.created_at,
+                    ended_at: review.finished_at.unwrap_or(now),
+                };
+                histories.entry((review.agent.clone(), review.shadow.clone())).or_default().add(opinion, limits);
+            }
+            let rows = histories.into_iter();
+            let rows = rows.map(|((agent, shadow), history)| written(&agent, &shadow, &history, now, limits));
+            let rows: Vec<BreakerRow> = rows.collect::<Result<_, _>>()?;
             let moved: Vec<&BreakerRow> = rows.iter().filter(|row| !before.contains(row)).collect();
             page.put_breakers(&moved).await?;
             let announced: HashMap<String, (BreakerState, Option<Timestamp>)> =
@@ -230,41 +246,9 @@ impl Followers {
     }
 }
 
-/// Histories of breakers, by agent and shadow.
-struct Breakers(BTreeMap<(String, String), History>);
-
-impl Breakers {
-    fn read(rows: &[BreakerRow]) -> Result<Self, StoreError> {
-        let mut histories = BTreeMap::new();
-        for row in rows {
-            histories.insert((row.agent.clone(), row.shadow.clone()), parsed(row)?);
-        }
-        Ok(Self(histories))
-    }
-
-    fn add(&mut self, one: &JudgedEvent, rejected: bool, now: Timestamp, limits: &Breaker) {
-        let review = &one.review;
-        let history = self.0.entry((review.agent.clone(), review.shadow.clone())).or_default();
-        let opinion = Opinion {
-            order: one.order,
-            event: one.event,
-            review: review.id,
-            rejected,
-            content: breaker::content(&one.stored.event),
-            received_at: review.created_at,
-            ended_at: review.finished_at.unwrap_or(now),
-        };
-        history.add(opinion, limits);
-    }
-
-    fn rows(self, now: Timestamp, limits: &Breaker) -> Result<Vec<BreakerRow>, StoreError> {
-        let rows = self.0.into_iter();
-        rows.map(|((agent, shadow), history)| written(&agent, &shadow, &history, now, limits)).collect()
-    }
-}
-
 fn parsed(row: &BreakerRow) -> Result<History, StoreError> {
-    serde_json::from_str(&row.history).map_err(|error| broken(&error))
+    serde_json::from_str(&row.history)
+        .map_err(|error| StoreError::Inconsistent { table: "breaker", problem: error.to_string() })
 }
 
 fn written(
@@ -280,7 +264,7 @@ fn written(
     Ok(BreakerRow {
         agent: agent.to_owned(),
         shadow: shadow.to_owned(),
-        history: serde_json::to_string(history).map_err(|error| broken(&error))?,
+        history: to_json("breaker.history", history)?,
         recommendation,
         since,
         half_open_at,
@@ -289,8 +273,4 @@ fn written(
         stuck,
         rejected_by,
     })
-}
-
-fn broken(error: &serde_json::Error) -> StoreError {
-    StoreError::Inconsistent { table: "breaker", problem: error.to_string() }
 }

@@ -49,7 +49,7 @@ impl Followers {
     ///
     /// # Errors
     /// The database does not answer, or files cannot be written.
-    pub async fn follow(&self, artifacts: &Arc<Artifacts>) -> Result<bool, FollowError> {
+    pub async fn follow(&self, artifacts: &Arc<Artifacts>) -> anyhow::Result<bool> {
         self.decide_overdue().await?;
         let mut more = false;
         if let Some(page) = self.store.reviews().follow(Follower::Consequences, PAGE).await? {
@@ -73,7 +73,7 @@ impl Followers {
     }
 }
 
-async fn write(artifacts: &Arc<Artifacts>, page: FollowerPage) -> Result<bool, FollowError> {
+async fn write(artifacts: &Arc<Artifacts>, page: FollowerPage) -> anyhow::Result<bool> {
     let more = page.ended.more;
     if !page.ended.reviews.is_empty() || !page.ended.looks.is_empty() {
         let writing = artifacts.write(&page.ended.reviews, &page.ended.looks);
@@ -81,15 +81,4 @@ async fn write(artifacts: &Arc<Artifacts>, page: FollowerPage) -> Result<bool, F
     }
     page.commit().await?;
     Ok(more)
-}
-
-/// Reason why following has to wait.
-#[derive(Debug, thiserror::Error)]
-pub enum FollowError {
-    /// The database does not answer.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A file cannot be written; the disk may be full, or the folder may belong to another user.
-    #[error(transparent)]
-    File(#[from] crate::findings::ArtifactError),
 }

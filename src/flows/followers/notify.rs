@@ -24,20 +24,18 @@ impl Followers {
         if self.webhooks.load().all().is_empty() || page.is_empty() {
             return Ok(());
         }
-        let reviews = std::mem::take(&mut page.ended.reviews);
-        for review in reviews.iter().filter(|review| review.mode != Some(Mode::Passive)) {
-            // Findings of an earlier look were reported then.
-            for finding in review.findings.iter().flatten().filter(|finding| !finding.of_look) {
-                self.tell(page, &of_finding(review.assessment, finding)).await?;
-            }
+        let of_reviews =
+            page.ended.reviews.iter().filter(|review| review.mode != Some(Mode::Passive)).flat_map(|review| {
+                // Findings of an earlier look were reported then.
+                let findings = review.findings.iter().flatten().filter(|finding| !finding.of_look);
+                findings.map(|finding| of_finding(review.assessment, finding))
+            });
+        let looks = page.ended.looks.iter().filter(|(finding, _)| finding.mode != Some(Mode::Passive));
+        let notices: Vec<Notice> = of_reviews.chain(looks.map(|(finding, _)| of_finding(None, finding))).collect();
+        for notice in &notices {
+            self.tell(page, notice).await?;
         }
-        page.ended.reviews = reviews;
         self.evaluate(page).await?;
-        let looks = std::mem::take(&mut page.ended.looks);
-        for (finding, _) in looks.iter().filter(|(finding, _)| finding.mode != Some(Mode::Passive)) {
-            self.tell(page, &of_finding(None, finding)).await?;
-        }
-        page.ended.looks = looks;
         for filed in page.verdicts().await? {
             self.tell(page, &of_verdict(&filed)).await?;
         }

@@ -149,13 +149,13 @@ impl Hooks {
         self.otel.file_hooked(event, format!("hook/{call_id}"), origin).await
     }
 
-    /// Reports the outcome of a call to the audit; returns false if the call was never decided. The event is filed even
-    /// if this fails.
-    /// Agent and session by which a call is noted until its result comes.
+    /// Returns agent and session by which a call is noted until its result comes.
     fn call_names(&self, request: &HookRequest) -> (String, String) {
         (self.boundary.name_of(&request.speaker()), self.boundary.name_of(&request.call_session()))
     }
 
+    /// Reports the outcome of a call to the audit; returns false if the call was never decided. The event is filed even
+    /// if this fails.
     async fn report(&self, request: &HookRequest, call_id: &str) -> bool {
         let message = &request.message;
         let failed = message.kind == Some(EventKind::Failure) || message.error.is_some();

@@ -204,10 +204,7 @@ impl Hooks {
 
     /// Files calls of sessions that have died, until `stop`: their results do not come.
     pub async fn file_stale_calls_until(self, stop: CancellationToken) {
-        loop {
-            if !pause(&stop, BETWEEN_SWEEPS).await {
-                return;
-            }
+        while pause(&stop, BETWEEN_SWEEPS).await {
             let stale = self.store.hooks().take_stale(STALE_AFTER, SWEPT).await.unwrap_or_default();
             for (_, open) in stale {
                 if let Some(event) = open.event.and_then(|event| serde_json::from_slice(&event).ok())

@@ -8,6 +8,7 @@ use std::{
 use crate::{
     flows::{
         active_configuration::{ActiveConfiguration, ActiveShadow},
+        cleaned,
         collapse::collapse_key,
         events::{accept::is_own_traffic, context_of},
         looks::Looks,
@@ -160,15 +161,14 @@ impl Looks {
         let found = findings.into_iter().filter_map(move |finding| Some((hit_of(&finding, hits)?, finding)));
         found.map(move |(hit, finding)| {
             let key = collapse_key(&self.installation, &shadow.name, event, hit, Some(received_at(id)));
-            let clean = |text: &str| umbra_checks::redact(text).as_str().to_owned();
-            let finding = Finding { description: clean(&finding.description), ..finding };
+            let finding = Finding { description: cleaned(&finding.description), ..finding };
             LookFinding {
                 found: NewFinding {
                     id: FindingId(self.clock.new_id()),
                     fingerprint: umbra_review::fingerprint(&finding),
                     finding,
                     place: context_of(event, *trigger),
-                    recommendation: clean(&recommendation),
+                    recommendation: cleaned(&recommendation),
                 },
                 shadow: shadow.name.clone(),
                 version: *version,

@@ -6,16 +6,12 @@
 
 use std::{io, path::PathBuf, time::Duration};
 
+use anyhow::Context as _;
 use uuid::Uuid;
 
 use crate::{
-    findings::{ArtifactError, ErasedFiles, ErasureTarget, Places, erase_files},
-    flows::{
-        decisions::bare_audit_row,
-        events::spool::erased,
-        serialise::to_json,
-        sessions::workspace::{FilesError, remove_gone},
-    },
+    findings::{ErasedFiles, ErasureTarget, Places, erase_files},
+    flows::{decisions::bare_audit_row, events::spool::erased, serialise::to_json, sessions::workspace::remove_gone},
     spool,
     workspace::Workspace,
 };
@@ -35,6 +31,10 @@ const COUNT_STEP: i64 = 1_000;
 /// Attempts at a step whose locks are taken, and the pause between them.
 const TRIES: u32 = 5;
 const BETWEEN_TRIES: Duration = Duration::from_millis(200);
+/// Obstacles to the erasure of files.
+const SPOOL: &str = "events that wait for the database on this machine cannot be erased";
+const WORKSPACE: &str = "the files of a session cannot be removed from the workspace";
+const AUDIT: &str = "the audit's files cannot be erased";
 
 /// Counts of erased data, or of data that would be erased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
@@ -66,32 +66,12 @@ pub struct Folders {
     pub workspace: Option<Workspace>,
 }
 
-/// Reason why the erasure could not go on.
-#[derive(Debug, thiserror::Error)]
-pub enum ErasureError {
-    /// The database does not answer, or stays busy.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A file cannot be erased.
-    #[error(transparent)]
-    File(#[from] ArtifactError),
-    /// A file of a document cannot be erased.
-    #[error("the files of a session cannot be removed from the workspace: {0}")]
-    Document(#[from] FilesError),
-    /// The spool cannot be erased.
-    #[error("events that wait for the database on this machine cannot be erased: {0}")]
-    Spool(io::Error),
-    /// A file of the audit cannot be erased.
-    #[error("the audit's files cannot be erased: {0}")]
-    Audit(#[from] io::Error),
-}
-
 /// Counts what [`erase`] would erase.
 ///
 /// # Errors
 /// The database does not answer, or a file cannot be read.
-pub async fn forecast(store: &Store, whose: &ErasureScope, folders: Folders) -> Result<Erased, ErasureError> {
-    let spooled_events = spooled(folders.spool, whose, true).await.map_err(ErasureError::Spool)?;
+pub async fn forecast(store: &Store, whose: &ErasureScope, folders: Folders) -> anyhow::Result<Erased> {
+    let spooled_events = spooled(folders.spool, whose, true).await.context(SPOOL)?;
     let (mut rows, mut after, last) = (ErasedCounts::default(), 0, store.upkeep().newest_event().await?);
     loop {
         let page = store.upkeep().erasable(whose, (after, last), false, COUNT_STEP).await?;
@@ -102,7 +82,7 @@ pub async fn forecast(store: &Store, whose: &ErasureScope, folders: Folders) -> 
     rows.add(store.upkeep().count_leftovers(whose).await?);
     rows.audit = store.audit().count_audit(whose).await?;
     let files = erase_files(folders.reviews, unwanted(store, whose).await?, true).await?;
-    let audit_lines = audit_lines(folders.audit, whose, true).await?;
+    let audit_lines = audit_lines(folders.audit, whose, true).await.context(AUDIT)?;
     // Folders of sessions are found only when they are removed.
     Ok(Erased { rows, files, audit_lines, spooled_events, session_folders: 0 })
 }
@@ -110,15 +90,11 @@ pub async fn forecast(store: &Store, whose: &ErasureScope, folders: Folders) -> 
 /// Erases the data of an agent or a task. `replica` is a fresh id, under which ended reviews are counted.
 ///
 /// # Errors
-/// See [`ErasureError`]; finished steps stay done, and running it again goes on.
-pub async fn erase(
-    store: &Store,
-    whose: &ErasureScope,
-    replica: Uuid,
-    folders: Folders,
-) -> Result<Erased, ErasureError> {
+/// The database does not answer or stays busy, or a file cannot be erased; finished steps stay done, and running it
+/// again goes on.
+pub async fn erase(store: &Store, whose: &ErasureScope, replica: Uuid, folders: Folders) -> anyhow::Result<Erased> {
     // The spool comes first: events that are filed meanwhile are found in the database.
-    let spooled_events = spooled(folders.spool, whose, false).await.map_err(ErasureError::Spool)?;
+    let spooled_events = spooled(folders.spool, whose, false).await.context(SPOOL)?;
     let (mut rows, mut after, last) = (ErasedCounts::default(), 0, store.upkeep().newest_event().await?);
     loop {
         let page = store.upkeep().erasable(whose, (after, last), true, STEP).await?;
@@ -138,9 +114,9 @@ pub async fn erase(
     rows.add(again(patience).await?);
     rows.audit = erase_audit(store, whose).await?;
     let files = erase_files(folders.reviews, unwanted(store, whose).await?, false).await?;
-    let audit_lines = audit_lines(folders.audit, whose, false).await?;
+    let audit_lines = audit_lines(folders.audit, whose, false).await.context(AUDIT)?;
     let session_folders = match folders.workspace {
-        Some(workspace) => remove_gone(store, &workspace).await?,
+        Some(workspace) => remove_gone(store, &workspace).await.context(WORKSPACE)?,
         None => 0,
     };
     if rows != ErasedCounts::default() {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
-use crate::flows::{active_configuration::ActiveConfiguration, maintenance::Maintenance, rounds::pause};
+use crate::flows::{active_configuration::ActiveConfiguration, cleaned, maintenance::Maintenance, rounds::pause};
 use umbra_domain::{ModelSpec, NanoUsd};
 use umbra_llm::{Charge, ProviderState, Readiness, Request};
 
@@ -96,7 +96,7 @@ impl Maintenance {
         let mut probes = self.probes.lock();
         *probes = probes.with(ProbeStatus { calls: 1, usd: spent.usd() });
         if let Err(failure) = answer {
-            let why = umbra_checks::redact(&failure.message).as_str().to_owned();
+            let why = cleaned(&failure.message);
             tracing::warn!(
                 model = %spec.alias,
                 "the model does not answer a test call: {why}; correct its name, key or address"

@@ -11,7 +11,8 @@ use super::{
     probe::ProbeStatus,
 };
 use crate::flows::{
-    active_configuration::ActiveConfiguration, events::SpoolStatus, maintenance::Maintenance, serialise::to_json,
+    active_configuration::ActiveConfiguration, cleaned, events::SpoolStatus, maintenance::Maintenance,
+    serialise::to_json,
 };
 use umbra_domain::{Mode, NanoUsd, Provider, Shadow};
 use umbra_llm::{ProviderHealth, ProviderState, Readiness, SuspensionReason};
@@ -149,7 +150,7 @@ impl From<ProviderHealth> for ProviderStatus {
             model: health.model,
             state: health.state,
             consecutive_failures: health.consecutive_failures,
-            last_error: health.last_error.map(|error| umbra_checks::redact(&error).as_str().to_owned()),
+            last_error: health.last_error.map(|error| cleaned(&error)),
             retry_in_ms: health.retry_in_ms,
         }
     }
@@ -377,16 +378,15 @@ impl ActiveConfiguration {
         match self.gateway.reviewer(&shadow.model) {
             Readiness::Ready => {
                 // A provider's message may repeat what it was sent.
-                let said = |why: &str| umbra_checks::redact(why).as_str().to_owned();
                 let health = match self.gateway.suspension(&shadow.model) {
                     None => match self.gateway.last_error(&shadow.model) {
                         None => "ok".into(),
-                        Some(why) => format!("its model's last call failed: {}", said(&why)),
+                        Some(why) => format!("its model's last call failed: {}", cleaned(&why)),
                     },
                     Some(SuspensionReason::Failing { wait, why }) => {
-                        format!("not called for {} s after failures: {}", wait.as_secs(), said(&why))
+                        format!("not called for {} s after failures: {}", wait.as_secs(), cleaned(&why))
                     }
-                    Some(SuspensionReason::Refused { why }) => format!("refused by its provider: {}", said(&why)),
+                    Some(SuspensionReason::Refused { why }) => format!("refused by its provider: {}", cleaned(&why)),
                 };
                 ("model", health)
             }

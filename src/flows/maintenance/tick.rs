@@ -98,10 +98,7 @@ impl Maintenance {
     /// Takes over from silent processes, and wakes the workers with free slots for their reviews, until `stop`.
     pub async fn relieve_until(self, stop: CancellationToken) {
         let rest = BETWEEN_RELIEFS.min(self.pulse.settings().heartbeat);
-        loop {
-            if !pause(&stop, rest).await {
-                return;
-            }
+        while pause(&stop, rest).await {
             match self.pulse.take_over_dead_workers().await {
                 Ok(false) => {}
                 Ok(true) => {
@@ -122,10 +119,7 @@ impl Maintenance {
 
     /// Looks for released units while spent caps are remembered, until `stop`.
     pub async fn watch_releases_until(self, stop: CancellationToken) {
-        loop {
-            if !pause(&stop, BETWEEN_RELEASES).await {
-                return;
-            }
+        while pause(&stop, BETWEEN_RELEASES).await {
             let rules = self.rules.load_full();
             if rules.memory.is_empty() {
                 continue;

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use tokio::sync::SemaphorePermit;
 
 use super::{HOLD, Otel, OtelSender, trace_id, trace_of};
-use crate::telemetry::metric;
+use crate::{flows::cleaned, telemetry::metric};
 use umbra_domain::{EventId, KeyId, StoredEvent};
 use umbra_otel::{Export, Record, RecordKind, normalise};
 use umbra_store::{
@@ -67,7 +67,7 @@ impl Otel {
         }
         metrics::counter!(metric::OTEL_REJECTED, "signal" => signal).increment(received.rejected);
         if let Some(reason) = received.reason {
-            let service = umbra_checks::redact(found.service.as_deref().unwrap_or_default()).as_str().to_owned();
+            let service = cleaned(found.service.as_deref().unwrap_or_default());
             let rejected = i64::try_from(received.rejected).unwrap_or(i64::MAX);
             let counts =
                 ServiceCounts { service, rejected, reason: Some(reason.to_owned()), ..ServiceCounts::default() };

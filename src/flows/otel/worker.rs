@@ -59,21 +59,12 @@ const CALLS: usize = 8;
 /// Pause between two lines in the log about one service.
 const QUIET: Duration = Duration::from_hours(1);
 
-/// Reason why a trace is not assembled yet.
-#[derive(Debug, thiserror::Error)]
-enum TraceError {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Refused(#[from] AcceptError),
-}
-
 impl Otel {
     /// Assembles traces until `stop`, some at a time.
     pub async fn assemble_until(self, stop: CancellationToken) {
         let mut log = FailureLog::new("a trace cannot be assembled", "traces are assembled again");
         let mut deleted = Instant::now();
-        let mut running: JoinSet<Result<(), TraceError>> = JoinSet::new();
+        let mut running: JoinSet<anyhow::Result<()>> = JoinSet::new();
         while !stop.is_cancelled() {
             if deleted.elapsed() > BETWEEN_DELETIONS {
                 deleted = Instant::now();
@@ -84,7 +75,7 @@ impl Otel {
             let started = self.start_due(&mut running).await;
             log.note(&tokio::select! {
                 () = stop.cancelled() => break,
-                _ = timeout(BETWEEN_LOOKS, self.0.arrived.notified()) => started.map_err(TraceError::from),
+                _ = timeout(BETWEEN_LOOKS, self.0.arrived.notified()) => started.map_err(Into::into),
                 Some(ended) = running.join_next() => ended.unwrap_or(Ok(())),
             });
         }
@@ -92,7 +83,7 @@ impl Otel {
     }
 
     /// Starts the assembly of traces that are due, as far as there are places.
-    async fn start_due(&self, running: &mut JoinSet<Result<(), TraceError>>) -> Result<(), StoreError> {
+    async fn start_due(&self, running: &mut JoinSet<anyhow::Result<()>>) -> Result<(), StoreError> {
         let free = TRACES.saturating_sub(running.len());
         if free == 0 {
             return Ok(());
@@ -108,7 +99,7 @@ impl Otel {
         Ok(())
     }
 
-    async fn work(&self, leased: &LeasedTrace) -> Result<(), TraceError> {
+    async fn work(&self, leased: &LeasedTrace) -> anyhow::Result<()> {
         let mut progress = TraceProgress::default();
         let done = self.assemble(leased, &mut progress).await;
         if done.is_err() {
@@ -118,7 +109,7 @@ impl Otel {
         done
     }
 
-    async fn assemble(&self, leased: &LeasedTrace, progress: &mut TraceProgress) -> Result<(), TraceError> {
+    async fn assemble(&self, leased: &LeasedTrace, progress: &mut TraceProgress) -> anyhow::Result<()> {
         let rows = self.0.store.otel().records(&leased.trace).await?;
         let read = || {
             let records: Vec<Record> = rows.iter().filter_map(|row| serde_json::from_slice(row).ok()).collect();
@@ -338,7 +329,7 @@ impl Filing<'_> {
         call: &AssembledCall,
         Recognised { first, new, from }: Recognised,
         (completes, is_withheld): (bool, bool),
-    ) -> Result<Filed, TraceError> {
+    ) -> anyhow::Result<Filed> {
         let store = self.otel.0.store.otel();
         let task_id = call.conversation.clone().unwrap_or_else(|| self.task_id.clone());
         let trace = self.leased.trace.as_str();
@@ -391,7 +382,7 @@ impl Filing<'_> {
 
     /// Brings results to calls that another trace tells of: those that the models of this one were told, and those that
     /// wait for its calls.
-    async fn bring_results(&self, trace: &Trace) -> Result<(), TraceError> {
+    async fn bring_results(&self, trace: &Trace) -> anyhow::Result<()> {
         let Some(call) = trace.calls.first() else { return Ok(()) };
         let link = |id: &String| is_unique(id).then(|| self.otel.link(self.leased.key_id, &call.service, id));
         let told = trace
@@ -422,7 +413,7 @@ impl Filing<'_> {
     }
 
     /// Files the end of a task whose last answer is filed already.
-    async fn end(&mut self, trace: &Trace) -> Result<(), TraceError> {
+    async fn end(&mut self, trace: &Trace) -> anyhow::Result<()> {
         let Some(last) = trace.calls.iter().max_by_key(|call| call.end) else { return Ok(()) };
         let task_id = last.conversation.clone().unwrap_or_else(|| self.task_id.clone());
         let event = end_of(last, trace_id(&self.leased.trace), &task_id);

@@ -8,6 +8,7 @@ use rand::Rng;
 
 use crate::{
     flows::{
+        cleaned,
         events::{accept::worst_case, nonce},
         reviews::call_budget::CallBudget,
     },
@@ -230,7 +231,7 @@ impl Conversation<'_> {
 
     fn failed(&self, failure: &Failure, n: i16) -> ModelOutcome {
         // A provider's message may contain anything, including what it was sent.
-        let why = umbra_checks::redact(&failure.message).as_str().to_owned();
+        let why = cleaned(&failure.message);
         if failure.kind == FailureKind::BreakerOpen {
             return ModelOutcome::Retry { delay: failure.retry_after.unwrap_or(WAIT_FOR_MONEY), why, counted: false };
         }

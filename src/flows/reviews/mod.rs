@@ -12,6 +12,7 @@ use std::{sync::Arc, time::Duration};
 use crate::flows::{active_configuration::RulesInForce, verdicts::Verdicts};
 use umbra_config::Settings;
 use umbra_domain::clock::Clock;
+use umbra_review::Judgement;
 use umbra_store::{Store, StoreError, installation::Installation};
 
 /// Pause between attempts to store a result.
@@ -46,4 +47,13 @@ where
             stored => return stored,
         }
     }
+}
+
+/// Redacts a judgement's texts: a model may quote the event, whose text was redacted too.
+pub(in crate::flows) fn redacted(mut judgement: Judgement) -> Judgement {
+    let clean = |text: &mut String| umbra_checks::redact(text).as_str().clone_into(text);
+    clean(&mut judgement.recommendation);
+    judgement.findings.iter_mut().for_each(|finding| clean(&mut finding.description));
+    judgement.notes.iter_mut().for_each(clean);
+    judgement
 }

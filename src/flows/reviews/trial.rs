@@ -13,6 +13,7 @@ use crate::flows::{
     reviews::{
         call_budget::CallBudget,
         conversation::{Conversation, ModelOutcome},
+        redacted,
     },
 };
 use umbra_domain::{Assessment, Event, EventId, NanoUsd, Provider, Shadow, SkipReason, Trigger};
@@ -170,13 +171,4 @@ pub async fn review(
     let mut judgement = of_checks();
     judgement.assessment = judgement.assessment.max(Assessment::Inconclusive);
     outcome(judgement, bill.open.lock().took, Some(why))
-}
-
-/// Redacts a judgement's texts: a model may quote the event, whose text was redacted too.
-fn redacted(mut judgement: Judgement) -> Judgement {
-    let clean = |text: &mut String| umbra_checks::redact(text).as_str().clone_into(text);
-    clean(&mut judgement.recommendation);
-    judgement.findings.iter_mut().for_each(|finding| clean(&mut finding.description));
-    judgement.notes.iter_mut().for_each(clean);
-    judgement
 }

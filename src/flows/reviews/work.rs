@@ -14,7 +14,7 @@ use crate::{
             Reviews,
             call_budget::CallBudget,
             conversation::{Conversation, ModelOutcome},
-            retry_while_unavailable,
+            redacted, retry_while_unavailable,
             review_input::ReviewInput,
         },
     },
@@ -172,23 +172,18 @@ impl Reviews {
         tokens: (u64, u64),
         started: Instant,
     ) -> NewResult {
-        // A model may quote the event, whose stored text was redacted; so its words are redacted too.
-        let clean = |text: &str| umbra_checks::redact(text).as_str().to_owned();
         let mut parts = Vec::with_capacity(judgements.len());
         let mut findings = Vec::new();
         let mut reviewer = Reviewer::Checks;
-        for (event, judgement) in dossier.events().zip(judgements) {
-            let recommendation = clean(&judgement.recommendation);
+        for (event, judgement) in dossier.events().zip(judgements.into_iter().map(redacted)) {
+            let Judgement { assessment, decided_by, score, recommendation, notes, .. } = judgement;
             reviewer = judgement.reviewer;
-            for mut finding in judgement.findings {
-                finding.description = clean(&finding.description);
+            for finding in judgement.findings {
                 let fingerprint = umbra_review::fingerprint(&finding);
                 let Some(place) = dossier.place(finding.event_id) else { continue };
                 let (id, recommendation) = (FindingId(self.clock.new_id()), recommendation.clone());
                 findings.push(NewFinding { id, finding, place, recommendation, fingerprint });
             }
-            let notes = judgement.notes.iter().map(|note| clean(note)).collect();
-            let Judgement { assessment, decided_by, score, .. } = judgement;
             parts.push(NewPart { event, assessment, decided_by, score, recommendation, notes });
         }
         let assessment = parts.iter().map(|part| part.assessment).max().unwrap_or(Assessment::Inconclusive);

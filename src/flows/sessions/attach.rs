@@ -175,16 +175,14 @@ impl Sidecar {
     /// See [`AttachError`]. A session that cannot be kept is no error: the answer says so.
     pub async fn attach(&self, asked: Instant, request: AttachRequest) -> Result<Attachment, AttachError> {
         let mut faults = Vec::new();
-        if request.tools.len() > self.settings.sidecar.max_tools {
-            let most = self.settings.sidecar.max_tools;
-            faults.push(RequestPartFault::new("tools", format!("may have {most} entries here (sidecar.max_tools)")));
-        }
-        if request.documents.len() > self.settings.sidecar.max_documents {
-            let most = self.settings.sidecar.max_documents;
-            faults.push(RequestPartFault::new(
-                "documents",
-                format!("may have {most} entries here (sidecar.max_documents)"),
-            ));
+        for (part, count, most) in [
+            ("tools", request.tools.len(), self.settings.sidecar.max_tools),
+            ("documents", request.documents.len(), self.settings.sidecar.max_documents),
+        ] {
+            if count > most {
+                let fault = format!("may have {most} entries here (sidecar.max_{part})");
+                faults.push(RequestPartFault::new(part, fault));
+            }
         }
         let mut documents = Vec::new();
         for (name, sent) in &request.documents {
@@ -239,7 +237,7 @@ impl Sidecar {
         }
         let documents = documents.iter().map(DocumentState::of).collect();
         let (degraded, warnings) = patience.end();
-        let policy_version = self.rules.load().guardrail.version().to_owned();
+        let policy_version = self.policy_version();
         let session = attached.map(|_| session);
         if let Some(session) = &session {
             self.seen.keep(session, true);
@@ -427,10 +425,7 @@ impl Sidecar {
 
     /// Closes sessions whose end was requested and not stored, and idle sessions, until `stop`.
     pub async fn close_idle_until(self, stop: CancellationToken) {
-        loop {
-            if !pause(&stop, BETWEEN_LOOKS).await {
-                return;
-            }
+        while pause(&stop, BETWEEN_LOOKS).await {
             for (id, outcome) in self.ends.waiting() {
                 let patience = self.patience(Instant::now(), None).at_least(TO_ATTACH);
                 // The caller that ended the session was allowed to.

@@ -7,10 +7,12 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::Serialize;
 use tokio::time::Instant;
+use utoipa::ToSchema;
 
 use super::{
-    AgentFilter, Sidecar,
+    AgentFilter, Sidecar, cleaned,
     faults::RequestPartFault,
     workspace::{not_seen, not_written},
 };
@@ -208,7 +210,7 @@ impl Sidecar {
         let (name, by_ending) = Name::of_document(&revision.name)?;
         let says = revision.name.to_ascii_lowercase() != name.as_str();
         let said = revision.format.or(says.then_some(by_ending));
-        let by = revision.by.as_deref().map_or_else(|| step.session.agent.clone(), super::cleaned);
+        let by = revision.by.as_deref().map_or_else(|| step.session.agent.clone(), cleaned);
         let Some(at) = step.documents.iter().position(|document| document.name == name.as_str()) else {
             return self.create(step, &name, said.unwrap_or(Format::Markdown), revision, by).await;
         };
@@ -265,7 +267,7 @@ impl Sidecar {
         if step.documents.len() >= most {
             return Err(DocumentError::TooMany(most));
         }
-        let text = screened(&text);
+        let text = cleaned(&text);
         Document::parse(text.as_str(), format, &DocumentLimits::default())?.check()?;
         let document = add(step, name, format, &text, by).await?;
         Ok(Revised { document, created: true, merged: false, warnings: Vec::new() })
@@ -281,7 +283,7 @@ impl Sidecar {
         text: &str,
     ) -> Result<NewDocument, RequestPartFault> {
         let (name, by_ending) = Name::of_document(name).map_err(|error| RequestPartFault::new(name, error))?;
-        let (format, text) = (format.unwrap_or(by_ending), screened(text));
+        let (format, text) = (format.unwrap_or(by_ending), cleaned(text));
         let read = Document::parse(text.as_str(), format, &DocumentLimits::default());
         let read = read.map_err(|error| RequestPartFault::new(name.as_str(), error))?;
         read.check().map_err(|error| RequestPartFault::new(name.as_str(), error))?;
@@ -337,7 +339,7 @@ fn revised(
 ) -> Result<(String, DocumentChange), DocumentError> {
     match revise {
         Revise::Put(text) => {
-            let text = screened(text);
+            let text = cleaned(text);
             Document::parse(text.as_str(), format, limits)?.check()?;
             Ok((text, DocumentChange::Put))
         }
@@ -346,13 +348,9 @@ fn revised(
             let edits = screened_edits(edits);
             let edited = edit::apply(&document, &edits, limits)?;
             // An edit and the text around it may form a credential together.
-            Ok((screened(edited.text()), DocumentChange::Edits { edits }))
+            Ok((cleaned(edited.text()), DocumentChange::Edits { edits }))
         }
     }
-}
-
-pub(super) fn screened(text: &str) -> String {
-    umbra_checks::redact(text).as_str().to_owned()
 }
 
 /// Returns the edits as they are stored, with the screened texts that the document gets.
@@ -385,14 +383,14 @@ pub fn entries<'c>(changes: impl IntoIterator<Item = &'c StoredChange>) -> Optio
     changes.into_iter().map(|change| serde_json::from_str(&change.entry).ok()).collect()
 }
 
-/// A version of a document.
-#[derive(Debug, Clone)]
+/// Version of a document.
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Version {
-    /// Number of the version, from 1.
+    /// Number of the version, counted from 1.
     pub version: i32,
     /// Time of the change.
     pub at: Timestamp,
-    /// Author and content of the change.
+    /// Record of the change: author, requested edits, and the difference.
     pub entry: Entry,
 }
 

@@ -91,7 +91,7 @@ impl Sidecar {
             words = self.ask_before(law, id, (&parts, &marks), whereabouts, waits).await;
             let missed = "the session could not be read: rules about its documents were judged without documents";
             let taken = self.acquire_session(id, missed, (may, &mut patience)).await?;
-            let shown = self.shown_to(taken.session.as_ref(), &mut patience).await;
+            let shown = self.catalogue(taken.session.as_ref(), &mut patience).await;
             scene = EvaluationContext::of_taken(law, id, &taken).at(whereabouts).showing(shown);
             AcquiredSession { step, session, held } = taken;
         } else {

@@ -78,10 +78,10 @@ impl Sidecar {
         let missed =
             "the session could not be read: the message is not stored, and rules were judged without documents";
         let taken = self.acquire_session(id, missed, (may, &mut patience)).await?;
-        let catalogue = self.shown_to(taken.session.as_ref(), &mut patience).await;
+        let catalogue = self.catalogue(taken.session.as_ref(), &mut patience).await;
         let mut scene = EvaluationContext::of_taken(law, id, &taken).at(whereabouts).showing(catalogue);
         let before = StateSnapshot::of(&scene, taken.step.as_ref());
-        let AcquiredSession { mut step, session, held } = taken;
+        let AcquiredSession { mut step, mut session, held } = taken;
         let calls = session.as_ref().map(|session| session.calls.as_slice()).unwrap_or_default();
         let unheard = unheard(&request, calls);
         if !unheard.is_empty() {
@@ -106,30 +106,27 @@ impl Sidecar {
             answer.documents_due = scene.turn().due;
         }
         answer.taints.clone_from(&scene.taints);
-        if let Some(mut step) = step {
-            step.session.route = scene.route;
-            step.session.modes = scene.modes;
-            step.session.messages = step.session.messages.saturating_add(1);
-            answer.message = step.session.messages;
-            for judged in answer.judged(&request) {
-                self.note(judged, &scene.agent, Some(&mut step.session));
-            }
-            step.session.add_taints(answer.taints.iter().cloned());
-            remember(&mut step.session, &request, &answer.calls);
+        answer.judged(&request).for_each(|judged| self.note(judged, &scene.agent, session.as_mut()));
+        if let Some(session) = &mut session {
+            (session.route, session.modes) = (scene.route, scene.modes);
+            session.add_taints(answer.taints.iter().cloned());
+        }
+        if let (Some(mut step), Some(session)) = (step, &mut session) {
+            session.messages = session.messages.saturating_add(1);
+            answer.message = session.messages;
+            remember(session, &request, &answer.calls);
             // Notes are stored with the answer too, for readers of the stream.
-            answer.warnings.extend(step.session.take_messages());
+            answer.warnings.extend(session.take_messages());
+            step.session.clone_from(session);
             answer.warnings.iter().for_each(|notice| patience.warn(notice.clone()));
             let recorded = StepRecord::new(&request, before, marks, &answer, &rules)?;
             answer.inputs.clone_from(&recorded.inputs);
             let missed = "this message is not stored";
             self.write((step, held), StepKind::Message, &recorded, (missed, &mut patience)).await?;
         } else {
-            let mut session = session;
             answer.inputs = StepRecord::new(&request, before, marks, &(), &rules)?.inputs;
-            answer.judged(&request).for_each(|judged| self.note(judged, &scene.agent, session.as_mut()));
-            if let Some(mut session) = session {
-                session.add_taints(answer.taints.iter().cloned());
-                self.seen.keep(&Session { route: scene.route, modes: scene.modes, ..session }, false);
+            if let Some(session) = &session {
+                self.seen.keep(session, false);
             }
         }
         (answer.degraded, answer.warnings) = patience.end();

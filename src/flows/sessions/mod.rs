@@ -47,14 +47,13 @@ use self::{
 };
 pub use self::{faults::RequestPartFault, guard::Interventions, judge::Judged};
 use crate::{
-    flows::{decisions::Boundary, events::Events, verdicts::Verdicts},
+    flows::{cleaned, decisions::Boundary, events::Events, verdicts::Verdicts},
     workspace::Workspace,
 };
 use umbra_config::Settings;
 use umbra_domain::{Event, PolicyRule, clock::Clock, sidecar::SidecarRules};
-use umbra_policy::BadRule;
 use umbra_sidecar::{
-    guard::{BadGuard, Guardrail},
+    guard::Guardrail,
     tools::{Catalogue, OfferRules},
 };
 use umbra_store::Store;
@@ -76,23 +75,12 @@ pub struct SidecarRulesInForce {
     limits: OfferRules,
 }
 
-/// Reason why rules cannot come into force.
-#[derive(Debug, thiserror::Error)]
-pub enum BadGuarding {
-    /// A rule cannot be compiled.
-    #[error(transparent)]
-    Guard(#[from] BadGuard),
-    /// A rule about tools cannot be compiled.
-    #[error(transparent)]
-    Limits(#[from] BadRule),
-}
-
 impl SidecarRulesInForce {
     /// Compiles the rules of the sidecar file and those of the tools file.
     ///
     /// # Errors
     /// The first rule that cannot be compiled.
-    pub fn compile(rules: &SidecarRules, policies: &[PolicyRule]) -> Result<Self, BadGuarding> {
+    pub fn compile(rules: &SidecarRules, policies: &[PolicyRule]) -> anyhow::Result<Self> {
         let guardrail = Guardrail::compile(rules, policies)?;
         let both: Vec<PolicyRule> = policies.iter().chain(&rules.policies).cloned().collect();
         let limits = OfferRules::of(&both)?;
@@ -196,9 +184,4 @@ impl Sidecar {
         }
         made.insert(digest.to_owned(), (Arc::clone(catalogue), Instant::now()));
     }
-}
-
-/// Returns text without hidden characters and credentials.
-fn cleaned(text: &str) -> String {
-    umbra_checks::redact(text).as_str().to_owned()
 }

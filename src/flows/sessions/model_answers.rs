@@ -102,7 +102,7 @@ impl Sidecar {
         let Some(session) = session.filter(|session| may(&session.agent)) else {
             return ModelAnswers::default();
         };
-        let shown = self.shown_to(Some(&session), patience).await;
+        let shown = self.catalogue(Some(&session), patience).await;
         let scene =
             || EvaluationContext::of(law, &session, documents.as_deref()).at(whereabouts).showing(shown.clone());
         self.in_words(parts, marks, scene, Some(&session), patience).await

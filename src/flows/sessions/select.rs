@@ -170,25 +170,14 @@ impl Sidecar {
         }
     }
 
-    /// Returns the tools that a session was shown, if the session is known.
-    pub(super) async fn shown_to(
+    /// Returns the index of a session's tools; `None` if the session is unknown or has none, or they are not available
+    /// in time.
+    pub(super) async fn catalogue(
         &self,
         session: Option<&Session>,
         patience: &mut RequestDeadline<'_>,
     ) -> Option<Arc<Catalogue>> {
-        match session {
-            Some(session) => self.catalogue(session, patience).await,
-            None => None,
-        }
-    }
-
-    /// Returns the index of a session's tools; `None` if the session has none, or they are not available in time.
-    pub(super) async fn catalogue(
-        &self,
-        session: &Session,
-        patience: &mut RequestDeadline<'_>,
-    ) -> Option<Arc<Catalogue>> {
-        let digest = session.tools_digest.as_deref()?;
+        let digest = session?.tools_digest.as_deref()?;
         if let Some(made) = self.catalogue_made(digest) {
             return Some(made);
         }
@@ -211,33 +200,26 @@ impl Sidecar {
         may: AgentFilter<'_>,
     ) -> Result<Selected, StepError> {
         let mut patience = self.patience(asked, request.deadline_ms);
-        let session = match request.session {
-            None => None,
-            Some(id) => {
-                let found = patience.ask("the session could not be read", self.store.sessions().get(id)).await;
-                match found {
-                    None => None,
-                    Some(Some((session, _))) if may(&session.agent) => {
-                        if session.state == SessionState::Closed {
-                            return Err(StepError::Closed);
-                        }
-                        Some(session)
-                    }
-                    Some(_) => return Err(StepError::Unknown),
-                }
+        let mut session = None;
+        if let Some(id) = request.session
+            && let Some(found) = patience.ask("the session could not be read", self.store.sessions().get(id)).await
+        {
+            let (found, _) = found.filter(|(found, _)| may(&found.agent)).ok_or(StepError::Unknown)?;
+            if found.state == SessionState::Closed {
+                return Err(StepError::Closed);
             }
-        };
+            session = Some(found);
+        }
         let (usable, left_out) = request.tools.as_deref().map(usable).unwrap_or_default();
         for warning in left_out {
             patience.warn(warning);
         }
-        let catalogue = match (&request.tools, &session) {
-            (Some(_), _) => Some(tokio::task::block_in_place(|| {
+        let catalogue = match &request.tools {
+            Some(_) => Some(tokio::task::block_in_place(|| {
                 let shown = shown(&usable, &self.boundary.rules.load().tools);
                 Arc::new(Catalogue::of(shown.into_iter().map(listed).collect()))
             })),
-            (None, Some(session)) => self.catalogue(session, &mut patience).await,
-            (None, None) => None,
+            None => self.catalogue(session.as_ref(), &mut patience).await,
         };
         let task = request.query.as_deref().map(cleaned);
         let task = task.or_else(|| session.as_ref().and_then(|session| session.task.clone())).unwrap_or_default();
@@ -275,8 +257,7 @@ impl Sidecar {
             patience.warn(warning);
         }
         let choice = choice.unwrap_or_default();
-        let policy_version = self.rules.load().guardrail.version().to_owned();
         let (degraded, warnings) = patience.end();
-        Ok(Selected { choice, policy_version, degraded, warnings })
+        Ok(Selected { choice, policy_version: self.policy_version(), degraded, warnings })
     }
 }

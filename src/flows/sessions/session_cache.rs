@@ -132,8 +132,10 @@ impl Sidecar {
             return Err(StepError::Closed);
         }
         self.seen.catch_up(&mut step.session);
-        let session = Some(step.session.clone());
+        let session = step.session.clone();
         let (step, held) = self.read_session_files(step, missed, patience).await.unzip();
+        // Its files may have added notices.
+        let session = Some(step.as_ref().map_or(session, |step| step.session.clone()));
         Ok(AcquiredSession { step, session, held: held.unwrap_or_default() })
     }
 

@@ -12,6 +12,7 @@ use super::{
     patterns::PATTERNS,
     redaction,
     select::ToolChoice,
+    session_cache::AcquiredSession,
     step::{StateSnapshot, StepRecord},
 };
 use crate::ingest::TurnRequest;
@@ -71,53 +72,39 @@ impl Sidecar {
         self.embed_intent(id, request.intent.as_deref(), &patience).await;
         let missed = "the session could not be read: the answer has no tools, documents or patterns";
         let taken = self.acquire_session(id, missed, (may, &mut patience)).await?;
-        let catalogue = self.shown_to(taken.session.as_ref(), &mut patience).await;
+        let catalogue = self.catalogue(taken.session.as_ref(), &mut patience).await;
         let mut scene = EvaluationContext::of_taken(law, id, &taken).at(whereabouts).showing(catalogue.clone());
-        let Some(mut step) = taken.step else {
-            let before = StateSnapshot::of(&scene, None);
-            // Rules are in memory, so they hold without the session too.
-            let decisions = scene.judge(&parts, &marks, &mut words);
-            words.tell(&mut patience);
-            let mut session = taken.session;
-            for judged in &decisions {
-                self.note(judged, &scene.agent, session.as_mut());
-            }
-            if let Some(session) = session {
-                self.seen.keep(&Session { route: scene.route, modes: scene.modes, ..session }, false);
-            }
-            let mut answer = TurnAnswer { decisions, ..TurnAnswer::default() };
-            answer.directives = directives(&answer);
-            let StepRecord { inputs, policy_version, .. } = StepRecord::new(&request, before, marks, &(), &rules)?;
-            (answer.inputs, answer.policy_version) = (inputs, policy_version);
-            (answer.degraded, answer.warnings) = patience.end();
-            return Ok(answer);
-        };
-        step.session.route.clone_from(&scene.route);
-        step.session.modes.clone_from(&scene.modes);
-        step.session.turns = step.session.turns.saturating_add(1);
-        let before = StateSnapshot::of(&scene, Some(&step));
-        let session = step.session.clone();
-        let mut answer = TurnAnswer { turn: session.turns, ..TurnAnswer::default() };
-        if session.has_objective(Objective::TodoEnforcement) {
+        let before = StateSnapshot::of(&scene, taken.step.as_ref());
+        let AcquiredSession { step, mut session, held } = taken;
+        let mut answer = TurnAnswer::default();
+        if let Some(session) = &mut session {
+            (session.route, session.modes) = (scene.route.clone(), scene.modes.clone());
+            session.turns = session.turns.saturating_add(u32::from(step.is_some()));
+            answer.turn = if step.is_some() { session.turns } else { 0 };
+        }
+        let has =
+            |objective| step.is_some() && session.as_ref().is_some_and(|session| session.has_objective(objective));
+        let [enforces, guards, selects, offers] =
+            [Objective::TodoEnforcement, Objective::Guardrail, Objective::ToolSelection, Objective::PatternCapture]
+                .map(has);
+        if enforces {
             let judged = Judged { ruling: scene.turn(), ..Judged::default() };
             // A turn without an objection is not counted as a ruling.
             if judged.ruling.decision > SidecarVerdict::Allow {
-                self.note(&judged, &session.agent, Some(&mut step.session));
+                self.note(&judged, &scene.agent, session.as_mut());
             }
             answer.decision = judged.ruling.decision;
             answer.documents_due = judged.ruling.due;
         }
-        if session.has_objective(Objective::Guardrail) {
+        // Rules are in memory, so they hold without the session too.
+        if guards || step.is_none() {
             answer.decisions = scene.judge(&parts, &marks, &mut words);
             words.tell(&mut patience);
             for judged in &answer.decisions {
-                self.note(judged, &session.agent, Some(&mut step.session));
+                self.note(judged, &scene.agent, session.as_mut());
             }
         }
-        let task = request.intent.as_deref().or(session.task.as_deref()).unwrap_or_default();
-        if session.has_objective(Objective::ToolSelection)
-            && let Some(catalogue) = catalogue
-        {
+        if selects && let (Some(session), Some(catalogue)) = (&session, catalogue) {
             let context = AgentContext {
                 agent: &session.agent,
                 route: session.route.as_deref(),
@@ -125,6 +112,7 @@ impl Sidecar {
                 taints: &session.taints,
                 session: scene.session.as_deref(),
             };
+            let task = request.intent.as_deref().or(session.task.as_deref()).unwrap_or_default();
             let closeness = self.closeness(&catalogue, task, &mut patience);
             if closeness.is_none() {
                 self.embed_later(task, &catalogue);
@@ -135,18 +123,25 @@ impl Sidecar {
                 patience.warn(warning);
             }
         }
-        if session.has_objective(Objective::PatternCapture) {
+        if offers && let Some(session) = &session {
             let most = request.limit.unwrap_or(PATTERNS).min(PATTERNS);
-            answer.patterns = self.offers(request.intent.as_deref(), &session, most);
+            answer.patterns = self.offers(request.intent.as_deref(), session, most);
         }
         answer.directives = directives(&answer);
-        answer.directives.extend(step.session.take_messages());
-        let kept = TurnAnswer { tools: answer.tools.kept(), ..answer.clone() };
+        let messages = session.as_mut().filter(|_| step.is_some()).map(Session::take_messages);
+        answer.directives.extend(messages.into_iter().flatten());
+        let kept = step.is_some().then(|| TurnAnswer { tools: answer.tools.kept(), ..answer.clone() });
         let recorded = StepRecord::new(&request, before, marks, &kept, &rules)?;
-        answer.inputs.clone_from(&recorded.inputs);
-        answer.policy_version.clone_from(&recorded.policy_version);
-        let missed = "this turn is not stored: documents changed since the turn before still count as changed";
-        self.write((step, taken.held), StepKind::Turn, &recorded, (missed, &mut patience)).await?;
+        (answer.inputs, answer.policy_version) = (recorded.inputs.clone(), recorded.policy_version.clone());
+        match (step, session) {
+            (Some(mut step), Some(session)) => {
+                step.session = session;
+                let missed = "this turn is not stored: documents changed since the turn before still count as changed";
+                self.write((step, held), StepKind::Turn, &recorded, (missed, &mut patience)).await?;
+            }
+            (_, Some(session)) => self.seen.keep(&session, false),
+            (_, None) => {}
+        }
         (answer.degraded, answer.warnings) = patience.end();
         Ok(answer)
     }

@@ -6,12 +6,13 @@ mod notifications;
 
 use std::{
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::RwLock;
 use rmcp::{
     RoleClient, RoleServer,
     model::{
@@ -202,7 +203,7 @@ impl Upstream {
 
     /// Returns the server's last description of itself.
     pub(super) fn server_info(&self) -> Option<Arc<ServerPeerInfo>> {
-        self.says.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.says.read().clone()
     }
 
     /// True if its tools must be listed again.
@@ -239,7 +240,7 @@ impl Upstream {
         match self.connect().await {
             Ok(running) => {
                 let peer = running.service.peer().clone();
-                *self.says.write().unwrap_or_else(PoisonError::into_inner) = peer.peer_info();
+                *self.says.write() = peer.peer_info();
                 self.set_stale(true);
                 line.not_before = None;
                 line.running = Some(running);

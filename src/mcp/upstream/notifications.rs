@@ -7,11 +7,12 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use rmcp::{
     ClientHandler, ErrorData, RoleClient,
     model::{
@@ -42,12 +43,8 @@ struct AwaitedRequests {
 }
 
 impl ProgressRequests {
-    fn waiting(&self) -> MutexGuard<'_, AwaitedRequests> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn hear(&self, said: ProgressNotificationParam) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.0.lock();
         if let Some(to) = waiting.requests.get(&said.progress_token) {
             // The receiver is slow: a lost step of progress does not matter.
             drop(to.try_send(said));
@@ -60,7 +57,7 @@ impl ProgressRequests {
     /// Returns the steps of a request, until this is dropped.
     pub(super) fn of(self: &Arc<Self>, token: ProgressToken) -> Steps {
         let (to, steps) = mpsc::channel(STEPS);
-        let mut waiting = self.waiting();
+        let mut waiting = self.0.lock();
         let early = std::mem::take(&mut waiting.early);
         let (ours, others): (VecDeque<_>, VecDeque<_>) =
             early.into_iter().partition(|said| said.progress_token == token);
@@ -80,7 +77,7 @@ pub(super) struct Steps {
 
 impl Drop for Steps {
     fn drop(&mut self) {
-        self.all.waiting().requests.remove(&self.token);
+        self.all.0.lock().requests.remove(&self.token);
     }
 }
 

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     flows::sessions::{
-        Sidecar,
-        documents::{DocumentError, add, entries, format_of, keep, screened},
+        Sidecar, cleaned,
+        documents::{DocumentError, add, entries, format_of, keep},
     },
     workspace::{FileContent, digest},
 };
@@ -93,7 +93,7 @@ impl Sidecar {
             Err(_) => return Ok(Err("the file is not UTF-8 text".to_owned())),
         };
         let read = || {
-            let text = screened(text);
+            let text = cleaned(text);
             let read = Document::parse(text.as_str(), seen.format, &limits).map_err(|error| error.to_string())?;
             read.check().map_err(|error| error.to_string()).map(|()| text)
         };
@@ -173,7 +173,7 @@ fn joined(
     }
     let merged = merge(&made.text, &known.text, text, format, &DocumentLimits::default());
     // The file's text and the document's may form a credential together.
-    let merged = screened(&merged.map_err(|error| error.to_string())?);
+    let merged = cleaned(&merged.map_err(|error| error.to_string())?);
     Ok((merged != known.text).then_some((made, merged)))
 }
 

@@ -79,10 +79,7 @@ impl Sidecar {
         let (mut keeping, mut removing) = (Round::default(), Round::default());
         let (mut swept, mut since) = (None::<Instant>, Timestamp::UNIX_EPOCH);
         let mut ended = (0..ROUNDS_PER_LOOK_AT_ENDED).map(|round| if round == 0 { AFTER_THE_END } else { 0.0 }).cycle();
-        loop {
-            if !pause(&stop, BETWEEN_LOOKS).await {
-                return;
-            }
+        while pause(&stop, BETWEEN_LOOKS).await {
             let ended_within = ended.next().unwrap_or(AFTER_THE_END);
             keeping.told("updated", self.keep_files(files, ended_within).await);
             if swept.is_none_or(|swept| swept.elapsed() >= BETWEEN_SWEEPS) {
