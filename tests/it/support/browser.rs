@@ -50,7 +50,7 @@ impl Drop for Browser {
     /// Kills the browser, too: it outlives its driver.
     fn drop(&mut self) {
         if let Some(pid) = self.driver.id().and_then(|pid| i32::try_from(pid).ok()) {
-            drop(killpg(Pid::from_raw(pid), Signal::SIGKILL));
+            let _ = killpg(Pid::from_raw(pid), Signal::SIGKILL);
         }
     }
 }
