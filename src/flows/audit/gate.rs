@@ -58,13 +58,7 @@ async fn facts(store: &Store, rules: &BoundaryRules, key: Option<&RowKey>) -> Re
         overrides: authenticate_overrides(key, store.decisions().overrides().await?).0,
         tools: called.chain(pinned).collect(),
         contracts: store.contracts().states().await?,
-        unguarded: unguarded
-            .into_iter()
-            .map(|row| tool(row.agent, row.tool, row.calls, row.last_at))
-            .collect(),
-        unexpected: unexpected
-            .into_iter()
-            .map(|row| tool(row.agent, row.tool, row.calls, row.last_at))
-            .collect(),
+        unguarded: unguarded.into_iter().map(|row| tool(row.agent, row.tool, row.calls, row.last_at)).collect(),
+        unexpected: unexpected.into_iter().map(|row| tool(row.agent, row.tool, row.calls, row.last_at)).collect(),
     })
 }
