@@ -84,7 +84,9 @@ fn lint(global: &GlobalOptions, options: &ContractsLintOptions) -> Result<(), Co
                 answer_json(&json!({"faults": faults, "warnings": [], "unguarded": []}))?;
             } else {
                 let n = faults.len();
-                faults.iter().for_each(|fault| complain(&fault.to_string()));
+                for fault in faults {
+                    complain(&fault.to_string());
+                }
                 complain(&format!("{n} fault{}", if n == 1 { "" } else { "s" }));
             }
             return Err(CommandFailure::AlreadyReported);
@@ -100,8 +102,12 @@ fn lint(global: &GlobalOptions, options: &ContractsLintOptions) -> Result<(), Co
     if global.json {
         answer_json(&json!({"faults": [], "warnings": warnings, "unguarded": unguarded, "contracts": count}))?;
     } else {
-        warnings.iter().for_each(|warning| complain(&warning.to_string()));
-        unguarded.iter().for_each(|tool| complain(&tool.to_string()));
+        for warning in warnings {
+            complain(&warning.to_string());
+        }
+        for tool in &unguarded {
+            complain(&tool.to_string());
+        }
         if let Some(file) = file {
             answer(&format!("{}: {count} contract{}, no faults", file.display(), if count == 1 { "" } else { "s" }));
         }

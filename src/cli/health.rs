@@ -9,7 +9,6 @@ use std::{
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
-use tokio::task::block_in_place;
 use ureq::Agent;
 
 use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table::plain};
@@ -30,13 +29,13 @@ pub(super) struct HealthOptions {
     timeout: Duration,
 }
 
-pub(super) async fn run(global: &GlobalOptions, options: HealthOptions) -> Result<(), CommandFailure> {
+pub(super) fn run(global: &GlobalOptions, options: HealthOptions) -> Result<(), CommandFailure> {
     let authority = match options.url {
         Some(authority) => authority,
         None => reachable(global.quiet_setup()?.settings.server.bind).to_string(),
     };
     let url = format!("http://{authority}{}", if options.live { "/livez" } else { "/readyz" });
-    let (status, health) = block_in_place(|| ask(&url, options.timeout))?;
+    let (status, health) = ask(&url, options.timeout)?;
     let healthy = status == 200;
     let detail = health["detail"].as_str().unwrap_or_default();
     if global.json {

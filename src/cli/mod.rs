@@ -332,7 +332,7 @@ async fn dispatch(cli: Cli) -> Result<(), CommandFailure> {
         Command::Runs { action } => runs::run(&global, action).await,
         Command::Sidecar { action } => sidecar::run(&global, action).await,
         Command::Doctor => doctor::run(&global).await,
-        Command::Health(options) => health::run(&global, options).await,
+        Command::Health(options) => health::run(&global, options),
         Command::Erase(options) => erase::run(&global, options).await,
         Command::Bench { what } => bench::run(&global, what).await,
         Command::Man { dir } => man::run(&global, dir),

@@ -118,7 +118,9 @@ fn explain(global: &GlobalOptions, setup: &Setup, id: &str) -> Result<(), Comman
             ("finds", samples(&row.hits)),
             ("not", samples(&row.misses)),
         ] {
-            texts.iter().for_each(|text| answer(&format!("  {what:<8} {text}")));
+            for text in texts {
+                answer(&format!("  {what:<8} {text}"));
+            }
         }
     }
     if !rows.iter().any(|row| row.has_patterns()) {

@@ -61,13 +61,11 @@ pub struct FollowerPage {
 /// `None` while another process follows.
 pub(super) async fn hold(mut tx: Tx, follower: &str) -> Result<Option<(Tx, i64)>, StoreError> {
     let hold = "/* follow.hold */ SELECT seq FROM follower WHERE name = $1 FOR UPDATE SKIP LOCKED";
-    match sql::optional(&mut *tx, hold, (follower,)).await? {
-        Some(from) => Ok(Some((tx, from))),
-        None => {
-            tx.rollback().await?;
-            Ok(None)
-        }
+    if let Some(from) = sql::optional(&mut *tx, hold, (follower,)).await? {
+        return Ok(Some((tx, from)));
     }
+    tx.rollback().await?;
+    Ok(None)
 }
 
 /// Stores the new number of a follower, and commits.

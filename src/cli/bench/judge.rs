@@ -120,8 +120,8 @@ pub(in crate::cli) async fn run(global: &GlobalOptions, options: &JudgeBenchOpti
         Ok(())
     })
     .await?;
-    let replied = rows.iter().zip(&keys).filter_map(|(row, key)| Some((row.clone(), known.get(key)?)));
-    let (judged, replies): (Vec<LabelledText>, Vec<&JudgeReply>) = replied.unzip();
+    let with_reply = rows.iter().zip(&keys).filter_map(|(row, key)| Some((row.clone(), known.get(key)?)));
+    let (judged, replies): (Vec<LabelledText>, Vec<&JudgeReply>) = with_reply.unzip();
     let left = rows.len() - judged.len();
     show(global, options, (&judged, &replies), left, with_model.then_some(priced))?;
     told_apart(options, &replies, left, solvent)

@@ -79,7 +79,9 @@ pub(super) async fn run(global: &GlobalOptions, server: &Server) -> Result<(), C
         return Ok(());
     }
     answer(&shown.to_string());
-    notes.iter().for_each(|note| answer(note));
+    for note in notes {
+        answer(&note);
+    }
     Ok(())
 }
 

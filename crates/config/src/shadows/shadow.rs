@@ -47,7 +47,7 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow
     );
     let spec = model.as_ref().and_then(|alias| models.specs.get(alias));
     let cost_control = cost::declare(keys, mode, spec);
-    let criteria = keys.optional(
+    let criteria: Vec<String> = keys.or_default(
         "criteria",
         "Further criteria of a review, in words: a text or a list of texts.",
         List { len: 1..=50, single: true, item: free_text(MAX_CRITERIA_CHARS) },
@@ -87,7 +87,6 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow
         let message = format!("a batch may have {} characters, more than max_input_chars", batch.max_chars);
         keys.warn("cost_control", message, "lower cost_control.batch.max_chars, or raise max_input_chars");
     }
-    let criteria = criteria.unwrap_or_default();
     let checks: BTreeSet<CheckName> =
         checks.map_or_else(|| CheckName::ALL.into(), |named| named.into_iter().flatten().copied().collect());
     check_criteria(keys, &criteria);

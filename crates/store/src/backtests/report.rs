@@ -203,8 +203,9 @@ impl BacktestStore<'_> {
     }
 
     async fn outcomes(self, id: BacktestId) -> Result<(Outcomes, BTreeMap<&'static str, Difference>), StoreError> {
+        type Counted = (Option<ItemOutcome>, Option<SkipReason>, Option<String>, i64);
         let mut result = Outcomes::default();
-        let counts: Vec<(Option<ItemOutcome>, Option<SkipReason>, Option<String>, i64)> = sql::all(
+        let counts: Vec<Counted> = sql::all(
             &self.0.read,
             "/* backtests.outcomes */ SELECT outcome, reason, assessment, count(*) FROM backtest_item
              WHERE backtest = $1 GROUP BY 1, 2, 3",

@@ -68,7 +68,7 @@ impl BreakerStore<'_> {
         let (now, last) =
             sql::one(&mut *tx, "/* breakers.reset_at */ SELECT clock(), last FROM feed WHERE name = 'intake'", ())
                 .await?;
-        Ok(Reset { tx, rows, now, last })
+        Ok(Reset { rows, now, last, tx })
     }
 }
 
