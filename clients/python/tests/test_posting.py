@@ -243,6 +243,26 @@ class Queue(unittest.TestCase):
         self.assertEqual(len(self.outcomes(umbra)), 1)
         self.assertEqual(len(log.output), 2, log.output)
 
+    def test_an_event_that_the_server_cannot_take_holds_up_no_other(self) -> None:
+        original, queue, sizes = io.Http.request, self.queue(self.umbra), []
+
+        def fail(http: io.Http, request: Request, seconds: float) -> Response:
+            outputs = [event["output"] for event in request.body["events"]] if request.method == "POST" else []
+            sizes.append(len(outputs))
+            return Response(500, {"detail": "broken"}) if "5" in outputs else original(http, request, seconds)
+
+        with self.assertLogs("umbra_shadow", "WARNING") as log, self.held() as go:
+            queue.put({"output": "first"})
+            self.assertTrue(self.began.wait(PATIENT))
+            for number in range(9):
+                queue.put({"output": f"{number}"})
+            with unittest.mock.patch.object(io.Http, "request", fail):
+                go.set()
+                self.assertTrue(queue.flush(PATIENT))
+        self.assertEqual((queue.dropped, self.outputs()), (1, ["first", *"01234678"]))
+        self.assertEqual((sizes[:3], sizes.count(1)), ([9, 4, 5], 7), sizes)
+        self.assertIn("is dropped: it answered 500: broken, 5 times", "\n".join(log.output))
+
     def test_refused_outcomes_are_told_once(self) -> None:
         with self.assertLogs("umbra_shadow", "WARNING") as log:
             for _ in range(3):

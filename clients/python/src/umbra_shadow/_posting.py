@@ -20,7 +20,7 @@ _MOST_WAITING = 32_000_000
 # First and longest pause between attempts, in seconds.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 
-# Most tries of one outcome that the server fails to take, though it is there.
+# Most tries of one item that the server fails to take, though it is there.
 _MOST_TRIES = 5
 # Statuses of a server that is away or busy; any other one from 500 is a fault within it.
 _AWAY = (408, 425, 429, 502, 503, 504)
@@ -61,6 +61,8 @@ class PostQueue:
         self._bytes = self._posting = self.dropped = 0
         self._poster: threading.Thread | None = None
         self._is_hurried = self._is_away = self._has_refused = False
+        # Most items of the next request, and tries of an item alone that met a fault within the server.
+        self._at_once, self._tries = self.most_items, 0
 
     def _post(self, items: list[Any], seconds: float) -> tuple[list[int], str | None]:
         """Posts a batch within ``seconds``. Returns the places of the items that are to be posted again, and why."""
@@ -166,7 +168,7 @@ class PostQueue:
             if self._poster is not me:
                 return batch
             room = self.most_bytes
-            while self._waiting and len(batch) < self.most_items and (not batch or self._waiting[0][1] <= room):
+            while self._waiting and len(batch) < self._at_once and (not batch or self._waiting[0][1] <= room):
                 batch.append(self._waiting.popleft())
                 room -= batch[-1][1]
             self._bytes -= self.most_bytes - room
@@ -176,12 +178,27 @@ class PostQueue:
     def _tried(self, items: list[Any], seconds: float) -> tuple[list[int], str | None]:
         """Posts a batch as :meth:`_post` does. Raises nothing: no fault may end the thread, or reach a callback."""
         try:
-            return self._post(items, seconds)
+            left, fault = self._post(items, seconds)
+        except _Faulty as gone:
+            left, fault = self._parted(items, str(gone)), str(gone)
         except NoAnswer as gone:
-            return list(range(len(items))), str(gone)
+            left, fault = list(range(len(items))), str(gone)
         except Exception as error:
             self.drop(len(items), f"{type(error).__name__}: {error}")
-            return [], None
+            left, fault = [], None
+        else:
+            self._at_once, self._tries = min(2 * self._at_once, self.most_items), 0
+        return left, fault
+
+    def _parted(self, items: list[Any], fault: str) -> list[int]:
+        """Returns the places of the items to be posted again. An item that is at fault is found by halves, and dropped."""
+        self._at_once = max(1, len(items) // 2)
+        self._tries += len(items) == 1
+        if self._tries < _MOST_TRIES:
+            return list(range(len(items)))
+        self.drop(1, f"{fault}, {self._tries} times")
+        self._tries = 0
+        return []
 
     def _answer(self, request: Request, seconds: float) -> Response:
         """Returns the answer to a request. Raises :class:`NoAnswer` if it may be sent again, else :class:`APIError`."""
@@ -212,9 +229,6 @@ class OutcomeQueue(PostQueue):
     """Outcomes of calls that wait to be reported."""
 
     noun = "outcome"
-    # The outcome that the server failed to take last, and how often.
-    _failed: Request | None = None
-    _tries = 0
 
     def put(self, call_id: str, outcome: dict[str, Any]) -> None:
         """Adds the outcome of a call. Raises nothing, and does not wait for the server, except at the exit."""
@@ -228,14 +242,7 @@ class OutcomeQueue(PostQueue):
 
     def _post(self, items: list[Any], seconds: float) -> tuple[list[int], str | None]:
         [request] = items
-        try:
-            self._answer(request, seconds)
-        except _Faulty as fault:
-            self._failed, self._tries = request, self._tries + 1 if self._failed is request else 1
-            if self._tries < _MOST_TRIES:
-                raise
-            self.drop(1, f"{fault}, {self._tries} times")
-            return [], str(fault)
+        self._answer(request, seconds)
         return [], None
 
 
