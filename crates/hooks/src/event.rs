@@ -23,7 +23,8 @@ pub enum EventKind {
     Ignored,
 }
 
-/// Events by name. Copilot's camelCase names are the ones of its other dialect, which has no event names in payloads.
+/// Events with a use, by name. Copilot's camelCase names are the ones of its other dialect, which has no event names in
+/// payloads.
 #[rustfmt::skip]
 const EVENTS: &[(&str, EventKind)] = &[
     // Claude Code, Codex, Qwen Code, Copilot, Droid, Cline, and our plugins.
@@ -35,21 +36,6 @@ const EVENTS: &[(&str, EventKind)] = &[
     ("Stop", EventKind::Stop),
     ("SubagentStop", EventKind::SubagentStop),
     ("SessionEnd", EventKind::SessionEnd),
-    ("ErrorOccurred", EventKind::Ignored),
-    ("Interrupt", EventKind::Ignored),
-    ("InstructionsLoaded", EventKind::Ignored),
-    ("MessageDisplay", EventKind::Ignored),
-    ("Notification", EventKind::Ignored),
-    ("PermissionDenied", EventKind::Ignored),
-    ("PermissionRequest", EventKind::Ignored),
-    ("PostCompact", EventKind::Ignored),
-    ("PostModelRequest", EventKind::Ignored),
-    ("PostToolBatch", EventKind::Ignored),
-    ("PreCompact", EventKind::Ignored),
-    ("PreMcpToolCall", EventKind::Ignored),
-    ("PreModelRequest", EventKind::Ignored),
-    ("StopFailure", EventKind::Ignored),
-    ("SubagentStart", EventKind::Ignored),
     // Cline.
     ("TaskStart", EventKind::SessionStart),
     ("TaskResume", EventKind::SessionStart),
@@ -67,10 +53,6 @@ const EVENTS: &[(&str, EventKind)] = &[
     ("BeforeTool", EventKind::Call),
     ("AfterTool", EventKind::Result),
     ("AfterAgent", EventKind::Stop),
-    ("AfterModel", EventKind::Ignored),
-    ("BeforeModel", EventKind::Ignored),
-    ("BeforeToolSelection", EventKind::Ignored),
-    ("PreCompress", EventKind::Ignored),
     // Cursor.
     ("sessionStart", EventKind::SessionStart),
     ("beforeSubmitPrompt", EventKind::Prompt),
@@ -84,21 +66,28 @@ const EVENTS: &[(&str, EventKind)] = &[
     ("stop", EventKind::Stop),
     ("subagentStop", EventKind::SubagentStop),
     ("sessionEnd", EventKind::SessionEnd),
-    ("afterAgentResponse", EventKind::Ignored),
-    ("afterAgentThought", EventKind::Ignored),
-    ("afterFileEdit", EventKind::Ignored),
-    ("afterMCPExecution", EventKind::Ignored),
-    ("afterShellExecution", EventKind::Ignored),
-    ("preCompact", EventKind::Ignored),
-    ("subagentStart", EventKind::Ignored),
 ];
+
+/// Names of the events without use for us: of Claude Code and those that share its names, of Gemini CLI, of Cursor.
+const IGNORED: [&str; 3] = [
+    "ErrorOccurred Interrupt InstructionsLoaded MessageDisplay Notification PermissionDenied PermissionRequest \
+     PostCompact PostModelRequest PostToolBatch PreCompact PreMcpToolCall PreModelRequest StopFailure SubagentStart",
+    "AfterModel BeforeModel BeforeToolSelection PreCompress",
+    "afterAgentResponse afterAgentThought afterFileEdit afterMCPExecution afterShellExecution preCompact subagentStart",
+];
+
+/// Returns the name of a known event as it stands here, and the meaning.
+fn known(name: &str) -> Option<(&'static str, EventKind)> {
+    let ignored = IGNORED.iter().flat_map(|names| names.split(' ')).map(|name| (name, EventKind::Ignored));
+    EVENTS.iter().copied().chain(ignored).find(|(known, _)| *known == name)
+}
 
 /// Returns the meaning of an event; none for one that this version does not know.
 pub fn kind_of(name: &str) -> Option<EventKind> {
-    EVENTS.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
+    known(name).map(|(_, kind)| kind)
 }
 
 /// Returns the name of a known event for labels of metrics, else `other`.
 pub fn label_of(name: &str) -> &'static str {
-    EVENTS.iter().find(|(known, _)| *known == name).map_or("other", |(known, _)| known)
+    known(name).map_or("other", |(known, _)| known)
 }

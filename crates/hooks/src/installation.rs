@@ -76,161 +76,110 @@ const CLAUDE_EVENTS: &[&str] = &[
     "SessionEnd",
 ];
 
-const CLAUDE: Installation = Installation {
+const CURSOR_EVENTS: &[&str] = &[
+    "sessionStart",
+    "beforeSubmitPrompt",
+    "preToolUse",
+    "postToolUse",
+    "postToolUseFailure",
+    "subagentStop",
+    "stop",
+    "sessionEnd",
+];
+
+/// Events of hosts that report a failed call like any other.
+const EVENTS_WITHOUT_FAILURE: &[&str] =
+    &["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "SubagentStop", "Stop", "SessionEnd"];
+
+/// Fields of Claude Code's installation that most hosts share.
+const COMMON: Installation = Installation {
     folder: (Some("CLAUDE_CONFIG_DIR"), ".claude"),
     user: "settings.json",
     project: Some(".claude/settings.json"),
     form: SettingsForm::Groups,
     events: CLAUDE_EVENTS,
-    closed_by: Some(("onFailure", MemberValue::Text("block"))),
-    matcher: Some("*"),
+    closed_by: None,
+    matcher: None,
     is_strict: true,
     replaced_by: None,
 };
 
-/// Installations of the hosts that differ from Claude Code.
-const OTHERS: [(&str, Installation); 9] = [
-    (
-        "codex",
-        Installation {
-            folder: (Some("CODEX_HOME"), ".codex"),
-            user: "hooks.json",
-            project: Some(".codex/hooks.json"),
-            events: &[
-                "SessionStart",
-                "UserPromptSubmit",
-                "PreToolUse",
-                "PostToolUse",
-                "SubagentStop",
-                "Stop",
-                "SessionEnd",
-            ],
-            closed_by: None,
-            matcher: None,
-            ..CLAUDE
-        },
-    ),
-    (
-        "gemini-cli",
-        Installation {
-            is_strict: false,
-            folder: (None, ".gemini"),
-            project: Some(".gemini/settings.json"),
-            form: SettingsForm::GroupsOfMilliseconds,
-            matcher: None,
-            events: &["SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent", "SessionEnd"],
-            closed_by: None,
-            ..CLAUDE
-        },
-    ),
-    (
-        "qwen-code",
-        Installation {
-            is_strict: false,
-            folder: (None, ".qwen"),
-            project: Some(".qwen/settings.json"),
-            closed_by: None,
-            ..CLAUDE
-        },
-    ),
-    (
-        "copilot",
-        Installation {
-            folder: (None, ".copilot"),
-            user: "hooks/umbra.json",
-            project: Some(".github/hooks/umbra.json"),
-            form: SettingsForm::OwnFile,
-            closed_by: None,
-            matcher: None,
-            ..CLAUDE
-        },
-    ),
-    (
-        "droid",
-        Installation {
-            folder: (None, ".factory"),
-            replaced_by: Some("hooks.json"),
-            project: Some(".factory/settings.json"),
-            events: &[
-                "SessionStart",
-                "UserPromptSubmit",
-                "PreToolUse",
-                "PostToolUse",
-                "SubagentStop",
-                "Stop",
-                "SessionEnd",
-            ],
-            closed_by: None,
-            ..CLAUDE
-        },
-    ),
-    (
-        "cursor",
-        Installation {
-            folder: (None, ".cursor"),
-            user: "hooks.json",
-            project: Some(".cursor/hooks.json"),
-            form: SettingsForm::Flat,
-            events: &[
-                "sessionStart",
-                "beforeSubmitPrompt",
-                "preToolUse",
-                "postToolUse",
-                "postToolUseFailure",
-                "subagentStop",
-                "stop",
-                "sessionEnd",
-            ],
-            closed_by: Some(("failClosed", MemberValue::True)),
-            matcher: None,
-            ..CLAUDE
-        },
-    ),
-    (
-        "cline",
-        Installation {
-            folder: (None, ".cline"),
-            user: "hooks",
-            project: Some(".cline/hooks"),
-            form: SettingsForm::Scripts,
-            events: &["TaskStart", "PreToolUse", "PostToolUse", "TaskComplete", "SessionShutdown"],
-            closed_by: None,
-            matcher: None,
-            ..CLAUDE
-        },
-    ),
-    (
-        "opencode",
-        Installation {
-            folder: (None, ".config/opencode"),
-            user: "plugin/umbra.js",
-            project: Some(".opencode/plugin/umbra.js"),
-            form: SettingsForm::Plugin,
-            events: &[],
-            closed_by: None,
-            matcher: None,
-            ..CLAUDE
-        },
-    ),
-    (
-        "pi",
-        Installation {
-            folder: (None, ".pi/agent"),
-            user: "extensions/umbra.js",
-            project: Some(".pi/extensions/umbra.js"),
-            form: SettingsForm::Plugin,
-            events: &[],
-            closed_by: None,
-            matcher: None,
-            ..CLAUDE
-        },
-    ),
-];
-
 impl Installation {
     /// Returns how the hooks of a host are installed.
     pub fn of(host: &Host) -> Self {
-        OTHERS.iter().find(|(name, _)| *name == host.name).map_or(CLAUDE, |(_, installation)| *installation)
+        match host.name {
+            "codex" => Self {
+                folder: (Some("CODEX_HOME"), ".codex"),
+                user: "hooks.json",
+                project: Some(".codex/hooks.json"),
+                events: EVENTS_WITHOUT_FAILURE,
+                ..COMMON
+            },
+            "gemini-cli" => Self {
+                is_strict: false,
+                folder: (None, ".gemini"),
+                project: Some(".gemini/settings.json"),
+                form: SettingsForm::GroupsOfMilliseconds,
+                events: &["SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent", "SessionEnd"],
+                ..COMMON
+            },
+            "qwen-code" => Self {
+                is_strict: false,
+                folder: (None, ".qwen"),
+                project: Some(".qwen/settings.json"),
+                matcher: Some("*"),
+                ..COMMON
+            },
+            "copilot" => Self {
+                folder: (None, ".copilot"),
+                user: "hooks/umbra.json",
+                project: Some(".github/hooks/umbra.json"),
+                form: SettingsForm::OwnFile,
+                ..COMMON
+            },
+            "droid" => Self {
+                folder: (None, ".factory"),
+                replaced_by: Some("hooks.json"),
+                project: Some(".factory/settings.json"),
+                events: EVENTS_WITHOUT_FAILURE,
+                matcher: Some("*"),
+                ..COMMON
+            },
+            "cursor" => Self {
+                folder: (None, ".cursor"),
+                user: "hooks.json",
+                project: Some(".cursor/hooks.json"),
+                form: SettingsForm::Flat,
+                events: CURSOR_EVENTS,
+                closed_by: Some(("failClosed", MemberValue::True)),
+                ..COMMON
+            },
+            "cline" => Self {
+                folder: (None, ".cline"),
+                user: "hooks",
+                project: Some(".cline/hooks"),
+                form: SettingsForm::Scripts,
+                events: &["TaskStart", "PreToolUse", "PostToolUse", "TaskComplete", "SessionShutdown"],
+                ..COMMON
+            },
+            "opencode" => Self {
+                folder: (None, ".config/opencode"),
+                user: "plugin/umbra.js",
+                project: Some(".opencode/plugin/umbra.js"),
+                form: SettingsForm::Plugin,
+                events: &[],
+                ..COMMON
+            },
+            "pi" => Self {
+                folder: (None, ".pi/agent"),
+                user: "extensions/umbra.js",
+                project: Some(".pi/extensions/umbra.js"),
+                form: SettingsForm::Plugin,
+                events: &[],
+                ..COMMON
+            },
+            _ => Self { closed_by: Some(("onFailure", MemberValue::Text("block"))), matcher: Some("*"), ..COMMON },
+        }
     }
 
     /// Returns the entry of an event: the element of the list `hooks.EVENT`.
