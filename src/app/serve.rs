@@ -245,7 +245,7 @@ fn announce(setup: &Setup, flows: &Flows) {
         tracing::warn!("{remark}");
     }
     for armed in rules.shadows.iter().filter(|armed| armed.shadow.enabled) {
-        if let umbra_llm::Readiness::ChecksOnly { why } = rules.gateway.reviewer(&armed.shadow.model) {
+        if let Err(why) = rules.gateway.reviewer(&armed.shadow.model) {
             tracing::info!(shadow = armed.shadow.name, "only the built-in checks review for this shadow: {why}");
         }
     }

@@ -18,7 +18,6 @@ use umbra_boundary::{
 };
 use umbra_config::{Fault, Loaded};
 use umbra_domain::Shadow;
-use umbra_llm::Readiness;
 
 pub(super) const NOTES: &str = "\
 With --environment it exits 1 with a line for each reason: execution_shadow, safe_mode (AGENT_SAFE_MODE is set here),
@@ -70,10 +69,7 @@ fn read(setup: &Setup) -> Result<(Files, BoundaryRules), CommandFailure> {
     let shadows = setup.shadows()?;
     let Loaded { value: rules, warnings: of_tools } = setup.boundary()?;
     let gateway = setup.gateway(None)?;
-    let unjudged = |shadow: &Shadow| match gateway.reviewer(&shadow.model) {
-        Readiness::Ready => None,
-        Readiness::ChecksOnly { why } => Some(why),
-    };
+    let unjudged = |shadow: &Shadow| gateway.reviewer(&shadow.model).err();
     let of_sidecar = setup.guarding(&rules.tools, &shadows.value, &unjudged)?.warnings;
     setup.bootstrap_key()?;
     setup.workspace()?;

@@ -13,7 +13,7 @@ use crate::{
     watch::Watcher,
 };
 use umbra_domain::{CostControl, Event, Shadow, Trigger, TriggerMark, TriggerSource};
-use umbra_llm::{Gateway, Readiness};
+use umbra_llm::Gateway;
 use umbra_store::{Store, StoreError};
 
 /// The configuration in force, swapped whole on reload.
@@ -99,7 +99,7 @@ impl ActiveConfiguration {
 
     /// True if the shadow's model can be asked: otherwise it runs on the built-in checks.
     pub fn has_model(&self, shadow: &Shadow) -> bool {
-        self.gateway.reviewer(&shadow.model) == Readiness::Ready
+        self.gateway.reviewer(&shadow.model).is_ok()
     }
 
     /// Returns the names of the shadows whose model can be asked.

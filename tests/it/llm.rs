@@ -8,8 +8,8 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use umbra_domain::{ModelKind, ModelSpec, NanoUsd, PricePerMtok, Prices, Provider};
 use umbra_llm::{
-    Charge, Failure, FailureKind, Finish, Gateway, GatewayError, OutboundPolicy, ProviderState, Readiness, Request,
-    Usage, builtin_models, cost,
+    Charge, Failure, FailureKind, Finish, Gateway, GatewayError, OutboundPolicy, ProviderState, Request, Usage,
+    builtin_models, cost,
 };
 
 use crate::support::model_server::{Answer, ModelServer, Wire};
@@ -185,10 +185,7 @@ async fn refused_connection_costs_nothing() {
 #[tokio::test]
 async fn an_alias_without_a_usable_model_runs_on_checks() {
     let gateway = Gateway::new(builtin_models(), &HashMap::new(), OutboundPolicy::default(), None).expect("a gateway");
-    let why = |alias: &str| match gateway.reviewer(alias) {
-        Readiness::Ready => None,
-        Readiness::ChecksOnly { why } => Some(why),
-    };
+    let why = |alias: &str| gateway.reviewer(alias).err();
     assert_eq!(why("haiku").as_deref(), Some("no key: ANTHROPIC_API_KEY is not set"));
     assert_eq!(why("local"), None);
     assert!(why("checks").is_some() && why("nobody").is_some());
@@ -206,7 +203,7 @@ async fn an_alias_without_a_usable_model_runs_on_checks() {
 
     let blank = HashMap::from([("GEMINI_API_KEY".to_owned(), SecretString::from(" "))]);
     let gateway = Gateway::new(builtin_models(), &blank, OutboundPolicy::default(), None).expect("a gateway");
-    assert_ne!(gateway.reviewer("flash"), Readiness::Ready);
+    assert!(gateway.reviewer("flash").is_err());
 }
 
 #[tokio::test]
@@ -270,7 +267,7 @@ async fn failing_provider_is_paused_until_a_reload_with_a_new_key() {
     assert_eq!(health[0].consecutive_failures, 5);
     assert_eq!(health[0].last_error.as_deref(), Some("the provider answered 500: down"));
     assert!(health[0].retry_in_ms.is_some());
-    assert_eq!(next.reviewer("judge"), Readiness::Ready, "down is not gone");
+    assert_eq!(next.reviewer("judge"), Ok(()), "down is not gone");
 
     let other = HashMap::from([("JUDGE_KEY".to_owned(), SecretString::from("another"))]);
     let next = Gateway::new(models, &other, policy, Some(&next)).expect("a gateway");

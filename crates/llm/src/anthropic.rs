@@ -7,7 +7,6 @@ use reqwest::{
     header::{HeaderMap, HeaderValue, InvalidHeaderValue},
 };
 use secrecy::SecretString;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
@@ -49,54 +48,31 @@ impl Protocol for Anthropic {
         body
     }
 
-    fn read(&self, body: &[u8]) -> Option<ProtocolAnswer> {
-        let message: Message = serde_json::from_slice(body).ok()?;
-        let text =
-            message.content.iter().filter(|block| block.kind == "text").filter_map(|block| block.text.as_deref());
-        let finish = match message.stop_reason.as_deref() {
+    fn read<'a>(&self, answer: &'a Value) -> Option<ProtocolAnswer<'a>> {
+        // Blocks that were not asked for are thoughts.
+        let blocks = answer["content"].as_array()?.iter().filter(|block| block["type"] == "text");
+        let finish = match answer["stop_reason"].as_str() {
             Some("end_turn" | "stop_sequence") => Finish::Stop,
             Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
             Some("refusal") => Finish::Refused,
             _ => Finish::Other,
         };
         Some(ProtocolAnswer {
-            text: text.collect(),
-            usage: message.usage.and_then(usage),
+            text: blocks.filter_map(|block| block["text"].as_str()).collect(),
+            usage: usage(&answer["usage"]),
             finish,
-            model: message.model,
+            model: answer["model"].as_str(),
         })
     }
 }
 
-#[derive(Deserialize)]
-struct Message {
-    content: Vec<Block>,
-    stop_reason: Option<String>,
-    usage: Option<Value>,
-    model: Option<String>,
-}
-
-/// Text block, or a block that was not asked for (thinking).
-#[derive(Deserialize)]
-struct Block {
-    #[serde(rename = "type")]
-    kind: String,
-    text: Option<String>,
-}
-
-/// Token counts. Tokens served from a cache or written to one are not in `input_tokens`.
-#[derive(Deserialize)]
-#[expect(clippy::struct_field_names, reason = "the provider's own names")]
-struct AnthropicUsage {
-    input_tokens: u64,
-    output_tokens: u64,
-    cache_creation_input_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-}
-
-fn usage(counts: Value) -> Option<Usage> {
-    let tokens: AnthropicUsage = serde_json::from_value(counts).ok()?;
-    let cached = [tokens.cache_creation_input_tokens, tokens.cache_read_input_tokens];
-    let input_tokens = cached.into_iter().flatten().fold(tokens.input_tokens, u64::saturating_add);
-    Some(Usage { input_tokens, output_tokens: tokens.output_tokens })
+/// Reads token counts. Tokens served from a cache or written to one are not in `input_tokens`.
+fn usage(counts: &Value) -> Option<Usage> {
+    let mut read = counts["input_tokens"].as_u64()?;
+    for cached in ["cache_creation_input_tokens", "cache_read_input_tokens"] {
+        if !counts[cached].is_null() {
+            read = read.saturating_add(counts[cached].as_u64()?);
+        }
+    }
+    Some(Usage { input_tokens: read, output_tokens: counts["output_tokens"].as_u64()? })
 }

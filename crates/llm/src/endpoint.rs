@@ -117,7 +117,8 @@ impl ModelEndpoint {
         let limit = request.max_output_tokens.min(max_output_tokens);
         let body = self.protocol.body(&self.base, &self.model, request, schema::narrow(&request.schema), limit);
         let (media, body) = self.post(self.url.clone(), &body, LONGEST_ANSWER).await?;
-        let answer = self.protocol.read(&body).ok_or_else(|| {
+        let read: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let answer = self.protocol.read(&read).ok_or_else(|| {
             if is_json(media.as_ref(), &body) {
                 let message = "the answer does not follow the provider's protocol: check provider and base_url";
                 Failure::after_sending(FailureKind::BadReply, message)
@@ -144,7 +145,7 @@ impl ModelEndpoint {
         Ok((media, read(&mut response, most).await?))
     }
 
-    fn reply(&self, answer: ProtocolAnswer, latency: Duration) -> Reply {
+    fn reply(&self, answer: ProtocolAnswer<'_>, latency: Duration) -> Reply {
         let named = answer.model.filter(|name| {
             !name.is_empty() && name.len() <= LONGEST_MODEL_NAME && name.chars().all(|c| c.is_ascii_graphic())
         });
@@ -153,7 +154,7 @@ impl ModelEndpoint {
             // A server that counts nothing reports 0, which must not pass for a free call.
             usage: answer.usage.filter(|usage| usage.input_tokens > 0),
             finish: answer.finish,
-            model: named.unwrap_or_else(|| self.model.clone()),
+            model: named.unwrap_or(&self.model).to_owned(),
             latency,
         }
     }

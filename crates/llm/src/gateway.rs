@@ -51,18 +51,6 @@ pub enum GatewayError {
     },
 }
 
-/// Readiness of an alias to review.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Readiness {
-    /// The model can be called.
-    Ready,
-    /// Only the built-in checks can review.
-    ChecksOnly {
-        /// Reason, in words for status, review and log.
-        why: String,
-    },
-}
-
 /// Upper bound of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorstCase {
@@ -210,13 +198,12 @@ impl Gateway {
         self.routes.get(alias).map(|route| &route.spec)
     }
 
-    /// Returns the readiness of an alias to review with its model. A provider that is down for now still counts as
-    /// ready.
-    pub fn reviewer(&self, alias: &str) -> Readiness {
-        match self.callable(alias, ModelKind::Chat) {
-            Ok(_) => Readiness::Ready,
-            Err(failure) => Readiness::ChecksOnly { why: failure.message },
-        }
+    /// Confirms that an alias can review with its model. A provider that is down for now still counts as ready.
+    ///
+    /// # Errors
+    /// The reason why only the built-in checks can review, in words for status, review and log.
+    pub fn reviewer(&self, alias: &str) -> Result<(), String> {
+        self.callable(alias, ModelKind::Chat).map(drop).map_err(|failure| failure.message)
     }
 
     /// Returns a true upper bound of one call's tokens and cost: a token for each byte of the prompt (no tokenizer

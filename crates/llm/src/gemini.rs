@@ -8,12 +8,11 @@ use reqwest::{
     header::{HeaderMap, InvalidHeaderValue},
 };
 use secrecy::SecretString;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
     Finish, Request, Usage, effort,
-    protocol::{Protocol, ProtocolAnswer, join, sensitive},
+    protocol::{Protocol, ProtocolAnswer, join, sensitive, sum_of},
 };
 
 pub(super) struct Gemini;
@@ -52,81 +51,32 @@ impl Protocol for Gemini {
         body
     }
 
-    fn read(&self, body: &[u8]) -> Option<ProtocolAnswer> {
-        let response: Response = serde_json::from_slice(body).ok()?;
-        let usage = response.usage_metadata.and_then(usage);
-        let model = response.model_version;
-        let Some(candidate) = response.candidates.into_iter().next() else {
+    fn read<'a>(&self, answer: &'a Value) -> Option<ProtocolAnswer<'a>> {
+        let usage = usage(&answer["usageMetadata"]);
+        let model = answer["modelVersion"].as_str();
+        let Some(candidate) = answer["candidates"].get(0) else {
             // A prompt that was stopped by the filter has no candidate at all.
-            response.prompt_feedback?.block_reason?;
+            answer["promptFeedback"]["blockReason"].as_str()?;
             return Some(ProtocolAnswer { text: String::new(), usage, finish: Finish::Refused, model });
         };
-        let finish = match candidate.finish_reason.as_deref() {
+        let finish = match candidate["finishReason"].as_str() {
             Some("STOP") => Finish::Stop,
             Some("MAX_TOKENS") => Finish::Length,
             Some("SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII") => Finish::Refused,
             _ => Finish::Other,
         };
-        let parts = candidate.content.map(|content| content.parts).unwrap_or_default();
-        let text = parts.into_iter().filter(|part| !part.thought).filter_map(|part| part.text).collect();
+        let parts = candidate["content"]["parts"].as_array().into_iter().flatten();
+        let text = parts.filter(|part| part["thought"] != true).filter_map(|part| part["text"].as_str()).collect();
         Some(ProtocolAnswer { text, usage, finish, model })
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Response {
-    #[serde(default)]
-    candidates: Vec<Candidate>,
-    prompt_feedback: Option<Feedback>,
-    usage_metadata: Option<Value>,
-    model_version: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Candidate {
-    content: Option<Content>,
-    finish_reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Content {
-    #[serde(default)]
-    parts: Vec<Part>,
-}
-
-#[derive(Deserialize)]
-struct Part {
-    text: Option<String>,
-    #[serde(default)]
-    thought: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Feedback {
-    block_reason: Option<String>,
-}
-
-/// Token counts. Cached tokens are part of the prompt's; those of tools and thoughts are separate. Zeros are left out.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct GeminiUsage {
-    #[serde(rename = "promptTokenCount")]
-    prompt: u64,
-    #[serde(rename = "toolUsePromptTokenCount")]
-    tool_prompt: u64,
-    #[serde(rename = "candidatesTokenCount")]
-    candidates: u64,
-    #[serde(rename = "thoughtsTokenCount")]
-    thoughts: u64,
-}
-
-fn usage(counts: Value) -> Option<Usage> {
-    let tokens: GeminiUsage = serde_json::from_value(counts).ok()?;
+/// Reads token counts. Cached tokens are part of the prompt's; those of tools and thoughts are separate. Zeros are left
+/// out.
+fn usage(counts: &Value) -> Option<Usage> {
+    counts.as_object()?;
     Some(Usage {
-        input_tokens: tokens.prompt.saturating_add(tokens.tool_prompt),
-        output_tokens: tokens.candidates.saturating_add(tokens.thoughts),
+        input_tokens: sum_of(counts, &["promptTokenCount", "toolUsePromptTokenCount"])?,
+        output_tokens: sum_of(counts, &["candidatesTokenCount", "thoughtsTokenCount"])?,
     })
 }

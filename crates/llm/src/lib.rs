@@ -42,7 +42,7 @@ pub use connect::{ClientError, client, secret_headers, transport_fault};
 pub use endpoint::{ORIGIN, ORIGIN_HEADER};
 pub use exchange::{Finish, Reply, Request, Usage};
 pub use failure::{Charge, Failure, FailureKind};
-pub use gateway::{Gateway, GatewayError, ProviderHealth, ProviderState, Readiness, SuspensionReason, WorstCase};
+pub use gateway::{Gateway, GatewayError, ProviderHealth, ProviderState, SuspensionReason, WorstCase};
 pub use outbound::{OutboundPolicy, UrlRefused, check_url};
 pub use prices::{PRICES_AS_OF, builtin_models, cost};
 pub use retry_after::from_headers as retry_after;

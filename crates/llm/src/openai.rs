@@ -9,12 +9,11 @@ use reqwest::{
     header::{AUTHORIZATION, HeaderMap, InvalidHeaderValue},
 };
 use secrecy::SecretString;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
     Finish, Request, Usage, effort,
-    protocol::{Protocol, ProtocolAnswer, join, sensitive},
+    protocol::{Protocol, ProtocolAnswer, join, sensitive, sum_of},
 };
 
 pub(super) struct Openai;
@@ -61,23 +60,22 @@ impl Protocol for Openai {
         body
     }
 
-    fn read(&self, body: &[u8]) -> Option<ProtocolAnswer> {
-        let completion: Completion = serde_json::from_slice(body).ok()?;
-        let choice = completion.choices.into_iter().next()?;
-        let refused = choice.message.refusal.is_some_and(|reason| !reason.is_empty());
-        let finish = match choice.finish_reason.as_deref() {
+    fn read<'a>(&self, answer: &'a Value) -> Option<ProtocolAnswer<'a>> {
+        let choice = answer["choices"].get(0)?;
+        let message = choice["message"].as_object()?;
+        let text = match message.get("content") {
+            None | Some(Value::Null) => String::new(),
+            Some(content) => content.as_str()?.to_owned(),
+        };
+        let refused = message.get("refusal").and_then(Value::as_str).is_some_and(|reason| !reason.is_empty());
+        let finish = match choice["finish_reason"].as_str() {
             _ if refused => Finish::Refused,
             Some("stop") => Finish::Stop,
             Some("length") => Finish::Length,
             Some("content_filter") => Finish::Refused,
             _ => Finish::Other,
         };
-        Some(ProtocolAnswer {
-            text: choice.message.content.unwrap_or_default(),
-            usage: completion.usage.and_then(usage),
-            finish,
-            model: completion.model,
-        })
+        Some(ProtocolAnswer { text, usage: usage(&answer["usage"]), finish, model: answer["model"].as_str() })
     }
 }
 
@@ -89,34 +87,8 @@ fn is_azure(base: &Url) -> bool {
     base.host_str().is_some_and(|host| host.ends_with(".azure.com"))
 }
 
-#[derive(Deserialize)]
-struct Completion {
-    choices: Vec<Choice>,
-    usage: Option<Value>,
-    model: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Choice {
-    message: Message,
-    finish_reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Message {
-    content: Option<String>,
-    refusal: Option<String>,
-}
-
-/// Token counts. Cached and reasoning tokens are part of these.
-#[derive(Deserialize)]
-struct OpenaiUsage {
-    prompt_tokens: u64,
-    #[serde(default)]
-    completion_tokens: u64,
-}
-
-fn usage(counts: Value) -> Option<Usage> {
-    let tokens: OpenaiUsage = serde_json::from_value(counts).ok()?;
-    Some(Usage { input_tokens: tokens.prompt_tokens, output_tokens: tokens.completion_tokens })
+/// Reads token counts. Cached and reasoning tokens are part of them.
+fn usage(counts: &Value) -> Option<Usage> {
+    let (input, output) = (counts["prompt_tokens"].as_u64()?, sum_of(counts, &["completion_tokens"])?);
+    Some(Usage { input_tokens: input, output_tokens: output })
 }

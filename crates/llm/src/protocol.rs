@@ -1,6 +1,6 @@
 //! Common interface of the wire protocols: building a request, and reading the answer.
 //!
-//! In: a request. Out: the URL, headers and body of one POST; and from the answer's bytes, its text. One file
+//! In: a request. Out: the URL, headers and body of one POST; and from the answer's JSON, its text. One file
 //! implements each protocol. A protocol neither connects nor judges an HTTP status.
 
 use reqwest::{
@@ -29,15 +29,15 @@ pub(super) trait Protocol: Send + Sync {
     fn body(&self, base: &Url, model: &str, request: &Request, schema: Value, max_output_tokens: u32) -> Value;
 
     /// Reads the answer of a 2xx status; `None` if it is not of this protocol.
-    fn read(&self, body: &[u8]) -> Option<ProtocolAnswer>;
+    fn read<'a>(&self, answer: &'a Value) -> Option<ProtocolAnswer<'a>>;
 }
 
 /// Parts of an answer, read by its protocol.
-pub(super) struct ProtocolAnswer {
+pub(super) struct ProtocolAnswer<'a> {
     pub text: String,
     pub usage: Option<Usage>,
     pub finish: Finish,
-    pub model: Option<String>,
+    pub model: Option<&'a str>,
 }
 
 /// Returns the protocol of a provider; `None` for the built-in checks.
@@ -58,6 +58,12 @@ pub(super) fn join(base: &Url, segments: &[&str]) -> Url {
         path.pop_if_empty().extend(segments);
     }
     url
+}
+
+/// Returns the sum of these counts, of which a missing one counts nothing; `None` if one is no whole number.
+pub(super) fn sum_of(counts: &Value, names: &[&str]) -> Option<u64> {
+    let mut given = names.iter().filter_map(|name| counts.get(*name));
+    given.try_fold(0_u64, |sum, count| Some(sum.saturating_add(count.as_u64()?)))
 }
 
 /// Builds a header value that no log shows.

@@ -222,7 +222,7 @@ fn answers_are_parsed_to_text_usage_and_finish() {
     use Provider::{Anthropic, Gemini, Openai};
 
     let check = |provider, body: &Value, expected: Option<Read<'_>>| {
-        let answer = protocol::of(provider).expect("a protocol").read(body.to_string().as_bytes());
+        let answer = protocol::of(provider).expect("a protocol").read(body);
         let found = answer.as_ref().map(|answer| {
             let usage = answer.usage.map(|usage| (usage.input_tokens, usage.output_tokens));
             (answer.text.as_str(), usage, answer.finish)

@@ -28,7 +28,7 @@ use crate::{
 };
 use umbra_config::{Models, shadows::load};
 use umbra_domain::{Assessment, Event, NanoUsd, Provider, Shadow};
-use umbra_llm::{Gateway, Readiness};
+use umbra_llm::Gateway;
 
 /// Notes of the help, after the options.
 pub(super) const NOTES: &str = "Each text is reviewed as the output of an agent that has completed its task. FLAG \
@@ -89,7 +89,7 @@ pub(in crate::cli) async fn run(global: &GlobalOptions, options: &JudgeBenchOpti
         .spec(&shadow.model)
         .ok_or_else(|| anyhow!("the model {} is not declared in the settings", shadow.model))?;
     let with_model = spec.provider != Provider::Checks;
-    if let (true, Readiness::ChecksOnly { why }) = (with_model, gateway.reviewer(&shadow.model)) {
+    if let (true, Err(why)) = (with_model, gateway.reviewer(&shadow.model)) {
         return Err(anyhow!("the model {} cannot be called: {why}", shadow.model).into());
     }
     let mut rows = labelled::rows(&options.file)?;

@@ -17,7 +17,7 @@ use umbra_domain::{
     BacktestId, Event, EventId, Forecast, ItemOutcome, NanoUsd, ReviewScope, Shadow, SkipReason, StoredEvent, Trigger,
     backtest::Basis,
 };
-use umbra_llm::{Gateway, Readiness, Usage};
+use umbra_llm::{Gateway, Usage};
 use umbra_review::EventInput;
 use umbra_store::{
     StoreError,
@@ -89,7 +89,7 @@ impl PlannedBacktest {
 
 /// True if a model would be called without a binding limit: of money if the model has a price, or of tokens.
 pub(super) fn lacks_budget(gateway: &Gateway, shadow: &Shadow, (usd, tokens): (bool, bool)) -> bool {
-    let calls = gateway.reviewer(&shadow.model) == Readiness::Ready;
+    let calls = gateway.reviewer(&shadow.model).is_ok();
     let priced = gateway.spec(&shadow.model).is_some_and(|spec| spec.prices.is_some());
     calls && !tokens && !(usd && priced)
 }
@@ -146,7 +146,7 @@ impl Backtests {
             return Err(PlanError::TooMany);
         }
         let readiness = rules.gateway.reviewer(&shadow.model);
-        let is_model = readiness == Readiness::Ready;
+        let is_model = readiness.is_ok();
         let past = if is_model { self.store.backtests().past_cost(shadow).await? } else { None };
         let mut reckoning = ForecastTotals {
             installation: &self.installation,
@@ -288,12 +288,12 @@ impl ForecastTotals<'_> {
         WorstCaseCost { usd: reckoned.usd.min(worst.usd), tokens: reckoned.tokens.min(worst.tokens) }
     }
 
-    fn forecast(self, events: u64, is_cut: bool, tried: &PlannedBacktest, readiness: &Readiness) -> Forecast {
+    fn forecast(self, events: u64, is_cut: bool, tried: &PlannedBacktest, readiness: &Result<(), String>) -> Forecast {
         let Self { shadow, is_model, past, watched, reviews, skips, expected, worst, .. } = self;
         let calls = if is_model { reviews } else { 0 };
         let priced = self.gateway.spec(&shadow.model).is_none_or(|spec| spec.prices.is_some());
         let mut notes = Vec::new();
-        if let Readiness::ChecksOnly { why } = readiness {
+        if let Err(why) = readiness {
             notes.push(format!("Only the built-in checks review: {why}."));
         }
         if is_cut {

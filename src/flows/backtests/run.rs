@@ -19,7 +19,7 @@ use crate::flows::{
     },
 };
 use umbra_domain::{AssessmentChange, BacktestId, ItemOutcome, SkipReason, StoredEvent};
-use umbra_llm::{Gateway, Readiness, SuspensionReason};
+use umbra_llm::{Gateway, SuspensionReason};
 use umbra_review::{EventInput, Judgement, ReviewSubject};
 use umbra_store::{
     StoreError,
@@ -145,7 +145,7 @@ impl BacktestRun {
     }
 
     async fn review_all(self: &Arc<Self>, progress: &(dyn Fn(u64) + Send + Sync)) -> Result<(), Stop> {
-        let asks = self.gateway.reviewer(&self.claim.shadow.model) == Readiness::Ready;
+        let asks = self.gateway.reviewer(&self.claim.shadow.model).is_ok();
         if lacks_budget(&self.gateway, &self.claim.shadow, self.claim.limits) {
             let model = &self.claim.shadow.model;
             return Err(Stop::Failed(format!(

@@ -29,7 +29,7 @@ use crate::{
 };
 use umbra_checks::{ScreenedEvent, SecretDigest};
 use umbra_domain::{Event, EventId, KeyId, Mark, NanoUsd, Severity, Shadow, SkipReason, StoredEvent, Trigger};
-use umbra_llm::{Gateway, Readiness};
+use umbra_llm::Gateway;
 use umbra_store::{installation::Installation, intake::NewKey};
 
 /// Most marks kept with an event, the worst ones. A hostile text holds thousands; each secret is redacted all the same.
@@ -376,7 +376,7 @@ pub(in crate::flows) fn worst_case(
     events: &[&Event],
     items: usize,
 ) -> WorstCaseCost {
-    if !matches!(gateway.reviewer(&shadow.model), Readiness::Ready) {
+    if gateway.reviewer(&shadow.model).is_err() {
         return WorstCaseCost::default();
     }
     let bytes = umbra_review::worst_prompt_bytes(shadow, events);

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use crate::flows::{active_configuration::ActiveConfiguration, cleaned, maintenance::Maintenance, rounds::pause};
 use umbra_domain::{ModelSpec, NanoUsd};
-use umbra_llm::{Charge, ProviderState, Readiness, Request};
+use umbra_llm::{Charge, ProviderState, Request};
 
 /// Least time between two probes of one model.
 const BETWEEN_PROBES: Duration = Duration::from_hours(1);
@@ -109,6 +109,6 @@ impl Maintenance {
 fn in_use(rules: &ActiveConfiguration) -> Vec<ModelSpec> {
     let shadows = rules.shadows.iter().map(|armed| &armed.shadow).filter(|shadow| shadow.enabled);
     let aliases: BTreeSet<&str> = shadows.map(|shadow| shadow.model.as_str()).collect();
-    let ready = aliases.into_iter().filter(|alias| matches!(rules.gateway.reviewer(alias), Readiness::Ready));
+    let ready = aliases.into_iter().filter(|alias| rules.gateway.reviewer(alias).is_ok());
     ready.filter_map(|alias| rules.gateway.spec(alias).cloned()).collect()
 }

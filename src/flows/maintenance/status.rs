@@ -15,7 +15,7 @@ use crate::flows::{
     serialise::to_json,
 };
 use umbra_domain::{Mode, NanoUsd, Provider, Shadow};
-use umbra_llm::{ProviderHealth, ProviderState, Readiness, SuspensionReason};
+use umbra_llm::{ProviderHealth, ProviderState, SuspensionReason};
 use umbra_store::{
     Store, StoreError,
     looks::{LookBacklog, ShedRange},
@@ -376,7 +376,7 @@ impl ActiveConfiguration {
             return ("checks", "ok".into());
         }
         match self.gateway.reviewer(&shadow.model) {
-            Readiness::Ready => {
+            Ok(()) => {
                 // A provider's message may repeat what it was sent.
                 let health = match self.gateway.suspension(&shadow.model) {
                     None => match self.gateway.last_error(&shadow.model) {
@@ -390,7 +390,7 @@ impl ActiveConfiguration {
                 };
                 ("model", health)
             }
-            Readiness::ChecksOnly { why } => ("checks", format!("only the built-in checks review: {why}")),
+            Err(why) => ("checks", format!("only the built-in checks review: {why}")),
         }
     }
 }

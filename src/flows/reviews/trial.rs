@@ -17,7 +17,7 @@ use crate::flows::{
     },
 };
 use umbra_domain::{Assessment, Event, EventId, NanoUsd, Provider, Shadow, SkipReason, Trigger};
-use umbra_llm::{Gateway, Readiness};
+use umbra_llm::Gateway;
 use umbra_review::{EventInput, Judgement, ReviewSubject};
 use umbra_store::{
     StoreError,
@@ -151,7 +151,7 @@ pub async fn review(
     };
     let of_checks = || umbra_review::of_checks(shadow, &subject);
     let outcome = |judgement, usage, failure| Ok(Some(TrialOutcome { judgement: redacted(judgement), usage, failure }));
-    if let Readiness::ChecksOnly { .. } = gateway.reviewer(&shadow.model) {
+    if gateway.reviewer(&shadow.model).is_err() {
         return outcome(of_checks(), TrialUsage::default(), None);
     }
     let bill = TrialAccount { tab, open: Mutex::default() };

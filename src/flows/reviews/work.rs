@@ -24,7 +24,6 @@ use umbra_config::Settings;
 use umbra_domain::{
     Assessment, FindingId, Mode, Redacted, ReviewScope, Reviewer, Shadow, SkipReason, verdict::DecidedBy,
 };
-use umbra_llm::Readiness;
 use umbra_review::{FallRules, Judgement};
 use umbra_store::{
     StoreError,
@@ -122,7 +121,7 @@ impl Reviews {
             );
             return Ok(ReviewOutcome::Retry { delay: NOT_HERE, why, counted: false });
         }
-        if let Readiness::ChecksOnly { why } = rules.gateway.reviewer(&shadow.model) {
+        if let Err(why) = rules.gateway.reviewer(&shadow.model) {
             let mut judgements = of_checks();
             for judgement in &mut judgements {
                 judgement.notes.push(format!("Reviewed only by the built-in checks: {why}."));
