@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     contract::{CompiledContract, CompiledPut, Contracts},
+    drift::kind,
     stub::{
         RunState, SharedMint, Stub, StubCall, StubError, ValidatedAgainst, eval,
         template::{self, RenderError, Template},
@@ -23,6 +24,7 @@ const NOT_FOUND: &str = "not_found";
 /// A tool that reads one record of a collection.
 #[derive(Debug)]
 pub(super) struct RecordReader {
+    /// Joined name of the tool.
     pub tool: String,
     pub contract: String,
     pub collection: String,
@@ -35,6 +37,7 @@ pub(super) struct RecordReader {
 /// A tool that lists records of a collection.
 #[derive(Debug)]
 pub(super) struct Lister {
+    /// Joined name of the tool.
     pub tool: String,
     pub collection: String,
     pub items: String,
@@ -131,11 +134,10 @@ pub fn read_overlay(
     call: &StubCall<'_>,
     state: &mut RunState,
 ) -> Result<OverlayAnswer, StubError> {
-    let name = call.tool.to_string();
     let tool = tool_variable(call.tool);
     let mut scope = EvaluationScope::of([("args", call.args), ("tool", &tool)]);
     template::add_text_functions(&mut scope);
-    for reader in contracts.readers(&name) {
+    for reader in contracts.readers(call.tool) {
         // A call without the arguments that form the key asks for no record of the run.
         let Some(key) = reader.key.value(&scope).ok().and_then(|key| key_text(&key)) else { continue };
         let Some(record) = state.records.get(&reader.collection).and_then(|records| records.get(&key)) else {
@@ -151,18 +153,18 @@ pub fn read_overlay(
         }
         let mint = SharedMint::of(state);
         let mut stub = show(contracts, reader, call, record.as_ref(), &mint)?;
-        if let (Some(_), Some(listed)) = (record, listed(contracts, &name, call, state)) {
+        if let (Some(_), Some(listed)) = (record, listed(contracts, call, state)) {
             stub.result = merge(stub.result, &listed);
         }
         mint.commit(state);
         return Ok(OverlayAnswer::Stub(stub));
     }
-    Ok(listed(contracts, &name, call, state).map_or(OverlayAnswer::Live, OverlayAnswer::Merge))
+    Ok(listed(contracts, call, state).map_or(OverlayAnswer::Live, OverlayAnswer::Merge))
 }
 
-fn listed(contracts: &Contracts, name: &str, call: &StubCall<'_>, state: &RunState) -> Option<OverlayMerge> {
+fn listed(contracts: &Contracts, call: &StubCall<'_>, state: &RunState) -> Option<OverlayMerge> {
     let mut all: Option<OverlayMerge> = None;
-    for merge in contracts.listers(name).filter_map(|lister| gather(lister, call, state)) {
+    for merge in contracts.listers(call.tool).filter_map(|lister| gather(lister, call, state)) {
         match &mut all {
             None => all = Some(merge),
             // Records of several collections may stand in one list.
@@ -376,7 +378,7 @@ impl Writing<'_> {
 
     fn key(&self, place: &str, key: &Expression) -> Result<String, StubError> {
         let value = self.value(place, key)?;
-        let (id, found) = (self.contract.id(), describe(&value));
+        let (id, found) = (self.contract.id(), if value.is_string() { "an empty text" } else { kind(&value) });
         let fault = || format!("{id}: the overlay's key is {found}, not a text or a number");
         key_text(&value).ok_or_else(|| StubError::fault("stub_failed", fault()))
     }
@@ -462,16 +464,5 @@ fn key_text(value: &Value) -> Option<String> {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
-    }
-}
-
-fn describe(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::String(_) => "an empty text",
-        Value::Number(_) => "a number",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "a mapping",
     }
 }

@@ -43,20 +43,6 @@ struct CompiledPack {
     contracts: Contracts,
 }
 
-/// Declarations that cannot be applied. The reader of the tools file reports the same faults earlier.
-#[derive(Debug, thiserror::Error)]
-pub enum BadTools {
-    /// A contract with faults.
-    #[error(transparent)]
-    Contracts(#[from] super::contract::ContractsError),
-    /// A pattern of an effect that is no glob.
-    #[error(transparent)]
-    Effects(#[from] umbra_domain::tool::BadPattern),
-    /// A rule with faults.
-    #[error(transparent)]
-    Policy(#[from] umbra_policy::BadRule),
-}
-
 /// A call with its arguments as expressions see them.
 #[derive(Debug, Clone, Copy)]
 pub struct CallInput<'a> {
@@ -93,11 +79,11 @@ fn runs_input(call: &Call) -> bool {
 }
 
 impl Tools {
-    /// Compiles a tools file and packs.
+    /// Compiles a tools file and packs. The reader of the tools file reports the same faults earlier.
     ///
     /// # Errors
     /// The first contract, pattern or condition that cannot be compiled.
-    pub fn compile(file: ToolDeclarations, packs: Vec<Pack>) -> Result<Self, BadTools> {
+    pub fn compile(file: ToolDeclarations, packs: Vec<Pack>) -> anyhow::Result<Self> {
         let mut by_server = HashMap::new();
         for Pack { name, server_names, contracts } in packs {
             let pack = Arc::new(CompiledPack { name, contracts: Contracts::compile(contracts)? });

@@ -40,27 +40,14 @@ fn language() -> Env {
     Env::stdlib().with_optional_support(false)
 }
 
-/// A text is no valid expression; the message has a remedy.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct ExpressionError(String);
+/// Describes an expression that is nested too deeply.
+fn too_deep() -> String {
+    format!("the expression is nested more than {MAX_DEPTH} deep: split it into several rules or responses")
+}
 
-impl ExpressionError {
-    fn of(message: impl Into<String>) -> Self {
-        Self(message.into())
-    }
-
-    /// The expression is nested too deeply.
-    fn depth() -> Self {
-        let advice = "split it into several rules or responses";
-        Self(format!("the expression is nested more than {MAX_DEPTH} deep: {advice}"))
-    }
-
-    /// The expression has too many parts.
-    fn size() -> Self {
-        let advice = "split it into several rules or responses";
-        Self(format!("the expression has more than {MAX_NODES} parts: {advice}"))
-    }
+/// Describes an expression that has too many parts.
+fn too_large() -> String {
+    format!("the expression has more than {MAX_NODES} parts: split it into several rules or responses")
 }
 
 /// Error of an evaluation. Holds no value of a variable.
@@ -87,7 +74,7 @@ impl Expression {
     ///
     /// # Errors
     /// The fault of the text, with a remedy.
-    pub fn compile(source: &str) -> Result<Self, ExpressionError> {
+    pub fn compile(source: &str) -> Result<Self, String> {
         Self::compile_with(source, &[])
     }
 
@@ -95,11 +82,10 @@ impl Expression {
     ///
     /// # Errors
     /// The fault of the text, with a remedy.
-    pub fn compile_with(source: &str, functions: &[&str]) -> Result<Self, ExpressionError> {
+    pub fn compile_with(source: &str, functions: &[&str]) -> Result<Self, String> {
         if source.trim().is_empty() || source.len() > MAX_SOURCE_BYTES {
             let bytes = source.len();
-            let message = format!("the expression has {bytes} bytes: write 1 to {MAX_SOURCE_BYTES} bytes");
-            return Err(ExpressionError(message));
+            return Err(format!("the expression has {bytes} bytes: write 1 to {MAX_SOURCE_BYTES} bytes"));
         }
         vocabulary::check_text(source)?;
         let parser = LANGUAGE.parser().max_recursion_depth(MAX_DEPTH).error_recovery_limit(4);
@@ -123,12 +109,9 @@ impl Expression {
     ///
     /// # Errors
     /// The first unknown variable, with the known ones.
-    pub fn expect_variables(&self, known: &[&str]) -> Result<(), ExpressionError> {
+    pub fn expect_variables(&self, known: &[&str]) -> Result<(), String> {
         match self.variables().find(|name| !known.contains(name)) {
-            Some(name) => {
-                let known = known.join(", ");
-                Err(ExpressionError(format!("variable `{name}` not found; the variables: {known}")))
-            }
+            Some(name) => Err(format!("variable `{name}` not found; the variables: {}", known.join(", "))),
             None => Ok(()),
         }
     }
@@ -137,10 +120,10 @@ impl Expression {
     ///
     /// # Errors
     /// The first unknown member, with the known ones.
-    pub fn expect_members(&self, variable: &str, known: &[&str]) -> Result<(), ExpressionError> {
+    pub fn expect_members(&self, variable: &str, known: &[&str]) -> Result<(), String> {
         let mut named = self.reads.members.iter().filter(|(of, _)| of == variable).map(|(_, name)| name);
         match named.find(|name| !known.contains(&name.as_str())) {
-            Some(name) => Err(ExpressionError(format!("`{variable}` has no `{name}`; it has {}", known.join(", ")))),
+            Some(name) => Err(format!("`{variable}` has no `{name}`; it has {}", known.join(", "))),
             None => Ok(()),
         }
     }
@@ -232,7 +215,7 @@ impl<'v> EvaluationScope<'v> {
             }
             Ok(values::to_value(&result))
         };
-        let function: Function = Box::new(move |context| Ok(CowVal::Owned(values::boxed(call(context)?)?)));
+        let function: Function = Box::new(move |context| Ok(CowVal::Owned(call(context)?.try_into()?)));
         // A name of the language cannot be replaced: an expression that calls it gets the language's function.
         drop(self.context.add_function(name, function));
     }
@@ -247,9 +230,9 @@ type Function = Box<
         + Sync,
 >;
 
-/// Converts the parser's first error to an [`ExpressionError`].
-fn syntax(source: &str, errors: &cel::ParseErrors) -> ExpressionError {
-    let Some(first) = errors.errors.first() else { return ExpressionError::depth() };
+/// Describes the parser's first error.
+fn syntax(source: &str, errors: &cel::ParseErrors) -> String {
+    let Some(first) = errors.errors.first() else { return too_deep() };
     let known_help = [
         ("'=", "compare with =="),
         ("' and '", "write &&"),
@@ -261,12 +244,12 @@ fn syntax(source: &str, errors: &cel::ParseErrors) -> ExpressionError {
     let lines = source.lines().count().max(1);
     let message = first.msg.lines().next().unwrap_or_default();
     if message.contains("Recursion limit") {
-        return ExpressionError::depth();
+        return too_deep();
     }
     let line = usize::try_from(line).unwrap_or(1).clamp(1, lines);
     let column = usize::try_from(column).unwrap_or(1).max(1);
     let message: String = message.chars().take(160).collect();
-    ExpressionError(format!("{message} (line {line}, column {column} of the expression); {help}"))
+    format!("{message} (line {line}, column {column} of the expression); {help}")
 }
 
 /// Describes the error of an evaluation, without any value of a variable.

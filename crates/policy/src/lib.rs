@@ -7,6 +7,6 @@ pub mod expression;
 pub mod reach;
 pub mod rules;
 
-pub use expression::{EvalError, EvaluationScope, Expression, ExpressionError};
+pub use expression::{EvalError, EvaluationScope, Expression};
 pub use reach::{RuleReach, by_tool};
-pub use rules::{AgentContext, BadRule, CallFacts, Policy, check_condition};
+pub use rules::{AgentContext, CallFacts, Policy, check_condition};

@@ -2,9 +2,9 @@
 //! rule. [`RuleReach`] compiles a rule's globs and tells if agent, route and modes match. [`by_tool`] compiles the tool
 //! patterns of all rules.
 
+use anyhow::anyhow;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-use super::rules::BadRule;
 use umbra_domain::tool::{BadPattern, ToolPatterns};
 
 /// Agents, routes and modes that a rule is about. A list without patterns matches all.
@@ -20,7 +20,7 @@ impl RuleReach {
     ///
     /// # Errors
     /// The first pattern that is no glob.
-    pub fn compile(rule: &str, agents: &[String], routes: &[String], modes: &[String]) -> Result<Self, BadRule> {
+    pub fn compile(rule: &str, agents: &[String], routes: &[String], modes: &[String]) -> anyhow::Result<Self> {
         let set = |patterns| glob_set(rule, patterns);
         let above = routes.iter().filter_map(|route| parent_of(route)).map(str::to_owned);
         let routes: Vec<String> = routes.iter().cloned().chain(above).collect();
@@ -46,7 +46,7 @@ fn parent_of(pattern: &str) -> Option<&str> {
 ///
 /// # Errors
 /// The first pattern that is no glob.
-pub fn by_tool<'a>(rules: impl IntoIterator<Item = (&'a str, &'a [String])>) -> Result<ToolPatterns, BadRule> {
+pub fn by_tool<'a>(rules: impl IntoIterator<Item = (&'a str, &'a [String])>) -> anyhow::Result<ToolPatterns> {
     let (mut patterns, mut names) = (Vec::new(), Vec::new());
     for (place, (name, tools)) in rules.into_iter().enumerate() {
         names.push(name);
@@ -57,24 +57,22 @@ pub fn by_tool<'a>(rules: impl IntoIterator<Item = (&'a str, &'a [String])>) -> 
     }
     ToolPatterns::compile(patterns.iter().copied()).map_err(|BadPattern(pattern)| {
         let place = patterns.iter().find(|(known, _)| *known == pattern).map(|(_, place)| *place);
-        let rule = place.and_then(|place| names.get(place)).copied().unwrap_or_default().to_owned();
-        BadRule::Glob { rule, pattern }
+        no_glob(place.and_then(|place| names.get(place)).copied().unwrap_or_default(), &pattern)
     })
 }
 
-fn glob(rule: &str, pattern: &str) -> Result<Glob, BadRule> {
-    Glob::new(pattern).map_err(|_| BadRule::Glob { rule: rule.to_owned(), pattern: pattern.to_owned() })
+fn no_glob(rule: &str, pattern: &str) -> anyhow::Error {
+    anyhow!("rule {rule:?}: {pattern:?} is not a glob: write a name, or a pattern such as github.delete_*")
 }
 
 /// Compiles globs; `None` without patterns, which matches everything.
-pub(super) fn glob_set(rule: &str, patterns: &[String]) -> Result<Option<GlobSet>, BadRule> {
+fn glob_set(rule: &str, patterns: &[String]) -> anyhow::Result<Option<GlobSet>> {
     if patterns.is_empty() {
         return Ok(None);
     }
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
-        set.add(glob(rule, pattern)?);
+        set.add(Glob::new(pattern).map_err(|_| no_glob(rule, pattern))?);
     }
-    let built = set.build();
-    built.map(Some).map_err(|_| BadRule::Glob { rule: rule.to_owned(), pattern: patterns.join(", ") })
+    set.build().map(Some).map_err(|_| no_glob(rule, &patterns.join(", ")))
 }

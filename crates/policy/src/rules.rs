@@ -5,10 +5,11 @@
 //! is named. A rule in audit mode changes only the verdict that would hold if it were enforced. If a rule's condition
 //! cannot be evaluated, the rule counts: doubt never permits.
 
+use anyhow::{Context as _, anyhow};
 use serde_json::{Value, json};
 
 use super::{
-    expression::{EvaluationScope, Expression, ExpressionError},
+    expression::{EvaluationScope, Expression},
     reach::{RuleReach, by_tool},
 };
 use umbra_domain::{
@@ -18,30 +19,6 @@ use umbra_domain::{
 
 /// Variables of a condition.
 pub const VARIABLES: [&str; 7] = ["args", "agent", "route", "modes", "tool", "effect", "session"];
-
-/// Error for rules that cannot be compiled.
-#[derive(Debug, thiserror::Error)]
-pub enum BadRule {
-    /// A defect of Umbra: the rules have no JSON, so no version.
-    #[error("the rules cannot be written as JSON ({0}): this is a fault in Umbra, please report it")]
-    Unserialisable(#[from] serde_json::Error),
-    /// A pattern is no glob.
-    #[error("rule {rule:?}: {pattern:?} is not a glob: write a name, or a pattern such as github.delete_*")]
-    Glob {
-        /// The rule.
-        rule: String,
-        /// The pattern.
-        pattern: String,
-    },
-    /// A condition is no expression.
-    #[error("rule {rule:?}: when: {error}")]
-    When {
-        /// The rule.
-        rule: String,
-        /// Fault of the condition.
-        error: ExpressionError,
-    },
-}
 
 /// Agent at work, as rules see it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -95,10 +72,10 @@ struct Rule {
 /// # Errors
 /// The fault of the text, with a remedy.
 pub fn check_condition(text: &str) -> Result<(), String> {
-    condition(text).map(drop).map_err(|error| error.to_string())
+    condition(text).map(drop)
 }
 
-fn condition(text: &str) -> Result<Expression, ExpressionError> {
+fn condition(text: &str) -> Result<Expression, String> {
     let expression = Expression::compile(text)?;
     expression.expect_variables(&VARIABLES)?;
     expression.expect_members("session", &["id", "taint"])?;
@@ -110,11 +87,12 @@ impl Policy {
     ///
     /// # Errors
     /// The first pattern that is no glob, or condition that does not compile.
-    pub fn compile(rules: Vec<PolicyRule>) -> Result<Self, BadRule> {
-        let text = serde_json::to_string(&rules)?;
+    pub fn compile(rules: Vec<PolicyRule>) -> anyhow::Result<Self> {
+        let text = serde_json::to_string(&rules)
+            .context("the rules cannot be written as JSON: this is a fault in Umbra, please report it")?;
         let version = blake3::hash(text.as_bytes()).to_hex().chars().take(16).collect();
         let by_tool = by_tool(rules.iter().map(|rule| (rule.name.as_str(), rule.tools.as_slice())))?;
-        let compiled = rules.into_iter().map(Rule::compile).collect::<Result<_, _>>()?;
+        let compiled = rules.into_iter().map(Rule::compile).collect::<anyhow::Result<_>>()?;
         Ok(Self { rules: compiled, version, by_tool })
     }
 
@@ -137,9 +115,9 @@ impl Policy {
     /// Judges a call by the rules.
     pub fn judge(&self, asked: &CallFacts<'_>) -> Guard {
         let mut guard = Guard { policy_version: self.version.clone(), ..Guard::default() };
-        let variables = Variables::of(asked);
+        let variables = variables(asked);
         // Made at the first condition: many calls meet none.
-        let mut scope = None;
+        let mut known = None;
         let (mut holds, mut would): (Option<&PolicyRule>, Option<&PolicyRule>) = (None, None);
         for rule in self.by_tool.restricting(asked.readings).into_iter().filter_map(|index| self.rules.get(index)) {
             if !rule.concerns(asked) {
@@ -148,7 +126,7 @@ impl Policy {
             let source = &rule.source;
             let mut doubt = String::new();
             if let Some(when) = &rule.when {
-                match when.holds(scope.get_or_insert_with(|| variables.scope(asked.args))) {
+                match when.holds(known.get_or_insert_with(|| scope(asked.args, &variables))) {
                     Ok(true) => {}
                     Ok(false) => continue,
                     Err(error) => doubt = format!(", because its condition cannot be evaluated: {error}"),
@@ -186,13 +164,13 @@ impl Policy {
 }
 
 impl Rule {
-    fn compile(source: PolicyRule) -> Result<Self, BadRule> {
+    fn compile(source: PolicyRule) -> anyhow::Result<Self> {
         let reach = RuleReach::compile(&source.name, &source.agents, &source.routes, &source.modes)?;
         let except = by_tool(
             [(source.name.as_str(), source.except.as_slice())].into_iter().filter(|(_, tools)| !tools.is_empty()),
         )?;
         let when = source.when.as_deref().map(condition).transpose();
-        let when = when.map_err(|error| BadRule::When { rule: source.name.clone(), error })?;
+        let when = when.map_err(|error| anyhow!("rule {:?}: when: {error}", source.name))?;
         Ok(Self { source, reach, except, when })
     }
 
@@ -206,41 +184,27 @@ impl Rule {
     }
 }
 
-/// Variables of conditions, except the arguments.
-struct Variables {
-    agent: Value,
-    route: Value,
-    modes: Value,
-    tool: Value,
-    effect: Value,
-    session: Value,
+/// Returns the variables of conditions, except the arguments.
+fn variables(asked: &CallFacts<'_>) -> [(&'static str, Value); 6] {
+    let ToolName { server, name } = asked.tool;
+    let AgentContext { agent, route, modes, taints, session } = asked.context;
+    [
+        ("agent", json!(agent)),
+        ("route", json!(route.unwrap_or_default())),
+        ("modes", json!(modes)),
+        ("tool", json!({"server": server.as_deref().unwrap_or_default(), "name": name})),
+        ("effect", json!(asked.effect)),
+        ("session", json!({"id": session.unwrap_or_default(), "taint": taints})),
+    ]
 }
 
-impl Variables {
-    fn of(asked: &CallFacts<'_>) -> Self {
-        let ToolName { server, name } = asked.tool;
-        let AgentContext { agent, route, modes, taints, session } = asked.context;
-        Self {
-            agent: json!(agent),
-            route: json!(route.unwrap_or_default()),
-            modes: json!(modes),
-            tool: json!({"server": server.as_deref().unwrap_or_default(), "name": name}),
-            effect: json!(asked.effect),
-            session: json!({"id": session.unwrap_or_default(), "taint": taints}),
-        }
+/// Returns the scope of a condition about a call with these arguments.
+fn scope<'a>(args: &'a Value, variables: &'a [(&'static str, Value)]) -> EvaluationScope<'a> {
+    let mut scope = EvaluationScope::of([("args", args)]);
+    for (name, value) in variables {
+        scope.set(name, value);
     }
-
-    fn scope<'a>(&'a self, args: &'a Value) -> EvaluationScope<'a> {
-        EvaluationScope::of([
-            ("args", args),
-            ("agent", &self.agent),
-            ("route", &self.route),
-            ("modes", &self.modes),
-            ("tool", &self.tool),
-            ("effect", &self.effect),
-            ("session", &self.session),
-        ])
-    }
+    scope
 }
 
 #[cfg(test)]

@@ -2,8 +2,6 @@
 //! tried out: each response is rendered with sample arguments and checked against the output schema, and its overlay is
 //! stored.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::{
@@ -20,7 +18,7 @@ use crate::{
 use umbra_domain::{
     Effect, ToolName,
     contract::{ContractFault, Overlay, ToolContract},
-    tool::is_wild,
+    tool::{is_wild, joined, normal_pattern},
 };
 use umbra_policy::{EvalError, EvaluationScope, Expression};
 
@@ -84,7 +82,7 @@ impl PartCompiler {
     fn predicate(&mut self, at: &ContractFault, source: &str, variables: &[&str]) -> Option<Expression> {
         let compiled = Expression::compile_with(source, &TEXT_FUNCTIONS);
         let compiled = compiled.and_then(|expression| expression.expect_variables(variables).map(|()| expression));
-        self.note(at, compiled.map_err(|error| error.to_string()), "predicates are CEL: args.amount > 500.0")
+        self.note(at, compiled, "predicates are CEL: args.amount > 500.0")
     }
 
     fn note<T>(&mut self, at: &ContractFault, compiled: Result<T, String>, help: &str) -> Option<T> {
@@ -141,7 +139,7 @@ impl PartCompiler {
         (put, delete)
     }
 
-    fn read_back(&mut self, id: &str, overlay: &Overlay) -> (Vec<Arc<RecordReader>>, Vec<Arc<Lister>>) {
+    fn read_back(&mut self, id: &str, overlay: &Overlay) -> (Vec<RecordReader>, Vec<Lister>) {
         let own = overlay.put.as_ref().map(|put| &put.collection);
         let own = own.or(overlay.delete.as_ref().map(|delete| &delete.collection));
         let readers = overlay.reads.iter().enumerate().filter_map(|(index, read)| {
@@ -154,30 +152,30 @@ impl PartCompiler {
             let result = read.result.as_ref().and_then(|result| self.template(&place("result"), result, &READ));
             let on_missing = read.on_missing.as_ref();
             let on_missing = on_missing.and_then(|missing| self.template(&place("on_missing"), missing, &CALL));
-            Some(Arc::new(RecordReader {
-                tool: read.tool.clone(),
+            Some(RecordReader {
+                tool: joined(&normal_pattern(&read.tool)),
                 contract: id.to_owned(),
                 collection: read.collection.as_ref().or(own)?.clone(),
                 key: key?,
                 at: read.at.clone(),
                 result,
                 on_missing,
-            }))
+            })
         });
         let readers = readers.collect();
         let listers = overlay.lists.iter().enumerate().filter_map(|(index, list)| {
             let place = |part: &str| at("overlay", &format!("lists[{index}].{part}"));
             let when = list.when.as_ref().and_then(|when| self.predicate(&place("when"), when, &LISTED));
             let line = list.line.as_ref().and_then(|line| self.template(&place("line"), &json!(line), &LISTED));
-            Some(Arc::new(Lister {
-                tool: list.tool.clone(),
+            Some(Lister {
+                tool: joined(&normal_pattern(&list.tool)),
                 collection: list.collection.as_ref().or(own)?.clone(),
                 items: list.items.clone(),
                 key: list.key.clone(),
                 more: list.more.clone(),
                 when,
                 line,
-            }))
+            })
         });
         (readers, listers.collect())
     }

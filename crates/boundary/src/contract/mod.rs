@@ -12,8 +12,8 @@ use std::{
     sync::Arc,
 };
 
+use anyhow::anyhow;
 use serde_json::Value;
-use thiserror::Error;
 
 use super::{
     by_tool::ByTool,
@@ -23,7 +23,7 @@ use super::{
 use umbra_domain::{
     Effect, ToolName,
     contract::{ContractFault, ToolContract},
-    tool::{BadPattern, NormalName, is_wild, joined, normal_pattern},
+    tool::{BadPattern, NormalName, is_wild},
 };
 use umbra_policy::Expression;
 
@@ -41,8 +41,8 @@ pub struct CompiledContract {
     pub(super) faults: Vec<CompiledFault>,
     pub(super) put: Option<CompiledPut>,
     pub(super) delete: Option<CompiledDelete>,
-    readers: Vec<Arc<RecordReader>>,
-    listers: Vec<Arc<Lister>>,
+    readers: Vec<RecordReader>,
+    listers: Vec<Lister>,
 }
 
 /// One response of a contract.
@@ -117,11 +117,6 @@ impl CompiledContract {
     }
 }
 
-/// Faults of contracts, each with its tool. The reader of their file should have refused them.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{} contracts have faults; the first is {}: {}", .0.len(), .0.first().map_or("", |(tool, _)| tool), .0.first().map_or("", |(_, fault)| &fault.message))]
-pub struct ContractsError(pub Vec<(String, ContractFault)>);
-
 /// All contracts in force.
 #[derive(Debug)]
 pub struct Contracts {
@@ -129,53 +124,30 @@ pub struct Contracts {
     pub(super) by_tool: ByTool<Arc<CompiledContract>>,
     /// Servers of the tools that contracts name, by the tools' own names.
     servers: BTreeMap<String, BTreeSet<String>>,
-    /// Rules of reading and listing records, by the tool's joined name.
-    readers: BTreeMap<String, Vec<Arc<RecordReader>>>,
-    listers: BTreeMap<String, Vec<Arc<Lister>>>,
 }
 
 impl Contracts {
     /// Compiles contracts.
     ///
     /// # Errors
-    /// Every fault, with its tool.
-    pub fn compile(contracts: Vec<ToolContract>) -> Result<Self, ContractsError> {
-        let (mut all, mut faults) = (Vec::new(), Vec::new());
-        for contract in contracts {
+    /// The first fault, with its tool. The reader of the contracts' file should have refused it.
+    pub fn compile(contracts: Vec<ToolContract>) -> anyhow::Result<Self> {
+        let compiled = |contract: ToolContract| {
             let tool = contract.tool.clone();
-            match compile(contract) {
-                Ok(contract) => all.push(Arc::new(contract)),
-                Err(found) => faults.extend(found.into_iter().map(|fault| (tool.clone(), fault))),
-            }
-        }
-        if !faults.is_empty() {
-            return Err(ContractsError(faults));
-        }
+            let fault = |faults: Vec<ContractFault>| faults.into_iter().next().map(|fault| fault.message);
+            let compiled = compile(contract).map(Arc::new);
+            compiled.map_err(|faults| anyhow!("the contract of {tool}: {}", fault(faults).unwrap_or_default()))
+        };
+        let all: Vec<_> = contracts.into_iter().map(compiled).collect::<anyhow::Result<_>>()?;
         let by_tool = ByTool::compile(all.clone(), |contract| &contract.contract.tool);
-        let by_tool = by_tool.map_err(|BadPattern(tool)| {
-            let message = format!("{tool:?} is not a valid glob");
-            let fault = ContractFault::of("tool", message, "write a name, or a pattern such as github.delete_*");
-            ContractsError(vec![(tool, fault)])
-        })?;
-        let mut compiled =
-            Self { all, by_tool, servers: BTreeMap::new(), readers: BTreeMap::new(), listers: BTreeMap::new() };
-        for contract in &compiled.all {
-            let tool = &contract.contract.tool;
-            if let NormalName { server: Some(server), own } = ToolName::bare(tool).normal()
-                && !is_wild(tool)
-            {
-                compiled.servers.entry(own).or_default().insert(server);
-            }
-            for reader in &contract.readers {
-                let readers = compiled.readers.entry(joined(&normal_pattern(&reader.tool)));
-                readers.or_default().push(Arc::clone(reader));
-            }
-            for lister in &contract.listers {
-                let listers = compiled.listers.entry(joined(&normal_pattern(&lister.tool)));
-                listers.or_default().push(Arc::clone(lister));
+        let by_tool = by_tool.map_err(|BadPattern(tool)| anyhow!("{tool:?} is not a valid glob"))?;
+        let mut servers = BTreeMap::<String, BTreeSet<String>>::new();
+        for tool in all.iter().map(|contract| &contract.contract.tool).filter(|tool| !is_wild(tool)) {
+            if let NormalName { server: Some(server), own } = ToolName::bare(tool).normal() {
+                servers.entry(own).or_default().insert(server);
             }
         }
-        Ok(compiled)
+        Ok(Self { all, by_tool, servers })
     }
 
     /// Finds the contract of a tool: an exact name before globs, a more specific glob before another, then the first.
@@ -194,12 +166,14 @@ impl Contracts {
     }
 
     /// Rules by which this tool reads records of a run.
-    pub(super) fn readers(&self, tool: &str) -> impl Iterator<Item = &Arc<RecordReader>> {
-        self.readers.get(&ToolName::bare(tool).joined()).into_iter().flatten()
+    pub(super) fn readers(&self, tool: &ToolName) -> impl Iterator<Item = &RecordReader> {
+        let name = ToolName::bare(tool.to_string()).joined();
+        self.all.iter().flat_map(|contract| &contract.readers).filter(move |reader| reader.tool == name)
     }
 
     /// Rules by which this tool lists records of a run.
-    pub(super) fn listers(&self, tool: &str) -> impl Iterator<Item = &Arc<Lister>> {
-        self.listers.get(&ToolName::bare(tool).joined()).into_iter().flatten()
+    pub(super) fn listers(&self, tool: &ToolName) -> impl Iterator<Item = &Lister> {
+        let name = ToolName::bare(tool.to_string()).joined();
+        self.all.iter().flat_map(|contract| &contract.listers).filter(move |lister| lister.tool == name)
     }
 }

@@ -11,6 +11,8 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::shape::kind;
+
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;

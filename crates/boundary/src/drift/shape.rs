@@ -54,7 +54,7 @@ fn below(stub: &Value, live: &Value, strict: bool, pointer: &mut String, depth: 
 }
 
 /// Type in words; integers and floating point are one type.
-fn kind(value: &Value) -> &'static str {
+pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",

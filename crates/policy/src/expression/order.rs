@@ -9,7 +9,7 @@ use cel::{
     },
 };
 
-use super::{Function, values};
+use super::Function;
 
 /// Function that gives the range of a loop: a list as it is, a mapping's keys in order. No text can name it.
 pub(super) const ORDERED: &str = "@ordered";
@@ -58,6 +58,6 @@ pub(super) fn ordered_function() -> Function {
         let mut keys: Vec<_> = entries.map.keys().cloned().collect();
         keys.sort();
         let keys: Vec<cel::Value> = keys.into_iter().map(cel::Value::from).collect();
-        Ok(cel::common::value::CowVal::Owned(values::boxed(cel::Value::List(keys.into()))?))
+        Ok(cel::common::value::CowVal::Owned(cel::Value::List(keys.into()).try_into()?))
     })
 }

@@ -14,7 +14,7 @@ fn value(source: &str, args: &Value) -> Result<Value, EvalError> {
 }
 
 fn refused(source: &str) -> String {
-    Expression::compile(source).map(|expression| expression.source().to_owned()).unwrap_err().to_string()
+    Expression::compile(source).map(|expression| expression.source().to_owned()).unwrap_err()
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn invalid_expressions_are_refused_with_the_reason() {
         assert!(error.contains(words), "{source}: {error}");
     }
     let error = Expression::compile("'web' in session.taints").unwrap().expect_members("session", &["id", "taint"]);
-    assert_eq!(error.unwrap_err().to_string(), "`session` has no `taints`; it has id, taint");
+    assert_eq!(error.unwrap_err(), "`session` has no `taints`; it has id, taint");
     let bound = Expression::compile("[{'taints': 1}].all(session, session.taints == 1)").unwrap();
     assert_eq!(bound.expect_members("session", &["id", "taint"]), Ok(()));
     let error = Expression::compile("agent == 'a' && arg.x == 1").unwrap().expect_variables(&["agent", "args"]);

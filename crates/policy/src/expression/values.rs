@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use cel::{
-    ExecutionError,
     common::{
         types::{CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString, CelUInt},
         value::Val,
@@ -56,11 +55,6 @@ pub(super) fn to_value(value: &Value) -> cel::Value {
             cel::Value::Map(Map::from(entries))
         }
     }
-}
-
-/// Converts a value to the form in which the interpreter computes.
-pub(super) fn boxed(value: cel::Value) -> Result<Box<dyn Val>, ExecutionError> {
-    value.try_into()
 }
 
 /// Converts the result of an expression to JSON.

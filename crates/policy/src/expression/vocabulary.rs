@@ -13,7 +13,7 @@ use cel::{
 };
 use regex::Regex;
 
-use super::{ExpressionError, MAX_DEPTH, MAX_NODES};
+use super::{MAX_DEPTH, MAX_NODES, too_deep, too_large};
 
 /// Longest pattern of `matches`, in bytes.
 const MAX_PATTERN_BYTES: usize = 512;
@@ -63,7 +63,7 @@ const MACROS: &[(&str, &str)] = &[
 const TYPES: &[&str] = &["bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "string", "type", "uint"];
 
 /// Refuses a text that would take the parser too long or too deep.
-pub(super) fn check_text(source: &str) -> Result<(), ExpressionError> {
+pub(super) fn check_text(source: &str) -> Result<(), String> {
     let (mut depth, mut signs, mut quote, mut escaped) = (0_usize, 0_usize, None, false);
     for c in source.chars() {
         match (quote, c) {
@@ -81,10 +81,10 @@ pub(super) fn check_text(source: &str) -> Result<(), ExpressionError> {
             (None, _) => signs += 1,
         }
         if depth > usize::from(MAX_DEPTH) {
-            return Err(ExpressionError::depth());
+            return Err(too_deep());
         }
         if signs > 2 * MAX_NODES {
-            return Err(ExpressionError::size());
+            return Err(too_large());
         }
     }
     Ok(())
@@ -100,7 +100,7 @@ pub(super) struct Reads {
 }
 
 /// Checks every part of an expression, and returns what the expression reads.
-pub(super) fn check(root: &IdedExpr, functions: &[&str]) -> Result<Reads, ExpressionError> {
+pub(super) fn check(root: &IdedExpr, functions: &[&str]) -> Result<Reads, String> {
     let mut walk = Walk { functions, nodes: 0, bound: Vec::new(), reads: Reads::default() };
     walk.visit(root, 0)?;
     Ok(walk.reads)
@@ -115,14 +115,14 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn visit(&mut self, node: &'a IdedExpr, depth: u16) -> Result<(), ExpressionError> {
+    fn visit(&mut self, node: &'a IdedExpr, depth: u16) -> Result<(), String> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            return Err(ExpressionError::size());
+            return Err(too_large());
         }
         // A macro is several operations deep.
         if depth > 2 * MAX_DEPTH {
-            return Err(ExpressionError::depth());
+            return Err(too_deep());
         }
         let below = depth + 1;
         match &node.expr {
@@ -142,7 +142,7 @@ impl<'a> Walk<'a> {
                     self.visit(&entry.key, below)?;
                     self.visit(&entry.value, below)
                 }
-                EntryExpr::StructField(_) => Err(ExpressionError::of("a mapping's keys are values: {'key': 1}")),
+                EntryExpr::StructField(_) => Err("a mapping's keys are values: {'key': 1}".to_owned()),
             }),
             Expr::Call(call) => self.call(call, below),
             Expr::Comprehension(inner) => {
@@ -157,14 +157,14 @@ impl<'a> Walk<'a> {
                 self.bound.truncate(self.bound.len() - 2 - usize::from(inner.iter_var2.is_some()));
                 Ok(())
             }
-            Expr::Struct(_) => Err(ExpressionError::of("messages are not supported: write a mapping, {'key': 1}")),
-            Expr::Unspecified => Err(ExpressionError::of("a part of the expression is missing")),
+            Expr::Struct(_) => Err("messages are not supported: write a mapping, {'key': 1}".to_owned()),
+            Expr::Unspecified => Err("a part of the expression is missing".to_owned()),
         }
     }
 
-    fn name(&mut self, name: &str) -> Result<(), ExpressionError> {
+    fn name(&mut self, name: &str) -> Result<(), String> {
         if name.starts_with('.') {
-            return Err(ExpressionError::of("a name may not begin with a dot"));
+            return Err("a name may not begin with a dot".to_owned());
         }
         if !self.bound.contains(&name) && !TYPES.contains(&name) {
             self.reads.variables.insert(name.to_owned());
@@ -172,7 +172,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn call(&mut self, call: &'a CallExpr, below: u16) -> Result<(), ExpressionError> {
+    fn call(&mut self, call: &'a CallExpr, below: u16) -> Result<(), String> {
         for part in call.target.as_deref().into_iter().chain(&call.args) {
             self.visit(part, below)?;
         }
@@ -181,9 +181,9 @@ impl<'a> Walk<'a> {
             let pattern = call.args.last().map(|pattern| &pattern.expr);
             let Some(Expr::Literal(LiteralValue::String(pattern))) = pattern else {
                 let message = "the pattern of `matches` must be a literal: write name.matches('^a+$')";
-                return Err(ExpressionError::of(message));
+                return Err(message.to_owned());
             };
-            compile_pattern(pattern.inner()).map_err(ExpressionError)?;
+            compile_pattern(pattern.inner())?;
         }
         if !name.starts_with(|c: char| c.is_alphabetic()) {
             // An operator.
@@ -197,13 +197,13 @@ impl<'a> Walk<'a> {
             }
             let rest = if form.arity > 1 { "value" } else { "" };
             let right = if form.member { format!("text.{name}({rest})") } else { format!("{name}(value)") };
-            return Err(ExpressionError(format!("`{name}` is called in another form: write {right}")));
+            return Err(format!("`{name}` is called in another form: write {right}"));
         }
         if self.functions.contains(&name) && call.target.is_none() {
             return Ok(());
         }
         if let Some((_, help)) = MACROS.iter().find(|(known, _)| *known == name) {
-            return Err(ExpressionError(format!("`{name}` is called in another form: {help}")));
+            return Err(format!("`{name}` is called in another form: {help}"));
         }
         let known: Vec<&str> = FUNCTIONS
             .iter()
@@ -212,7 +212,7 @@ impl<'a> Walk<'a> {
             .chain(MACROS.iter().map(|(name, _)| *name))
             .collect();
         let shown: String = name.chars().take(60).collect();
-        Err(ExpressionError(format!("function `{shown}` not found; the functions: {}", known.join(", "))))
+        Err(format!("function `{shown}` not found; the functions: {}", known.join(", ")))
     }
 }
 

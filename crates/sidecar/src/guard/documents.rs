@@ -1,8 +1,6 @@
 //! Applies the rules about documents: which document must be in order before the agent goes on, and is not.
 
 use super::{
-    super::document::name::Name,
-    BadGuard,
     moment::{Moment, MomentDocument},
     ruling::{RuleVerdict, add_verdict},
     scope::{GuardrailRule, ScopedRules},
@@ -11,18 +9,6 @@ use umbra_domain::{
     PolicyMode,
     sidecar::{CheckedBy, DocumentDue, DocumentNeed, DocumentRule, Ruling},
 };
-
-/// Compiles the rules.
-pub(super) fn compile(rules: &[DocumentRule]) -> Result<ScopedRules<DocumentRule>, BadGuard> {
-    for rule in rules {
-        Name::parse(&rule.document).map_err(|error| BadGuard::Document {
-            rule: rule.name.clone(),
-            document: rule.document.clone(),
-            error,
-        })?;
-    }
-    Ok(ScopedRules::compile(rules)?)
-}
 
 /// Applies the rules to the next step of the agent. If the state of the documents is unknown, none is missed.
 pub(super) fn apply_document_rules(rules: &ScopedRules<DocumentRule>, moment: &Moment<'_>, ruling: &mut Ruling) {

@@ -25,40 +25,18 @@ mod texts;
 
 use std::collections::BTreeSet;
 
+use anyhow::{anyhow, ensure};
+
 pub use moment::{ChangeQuery, Moment, MomentDocument, MomentSubject};
 pub use ruling::with_model;
 
 use self::scope::ScopedRules;
-use super::document::name::NameError;
+use super::document::name::Name;
 use umbra_domain::{
     PolicyMode, PolicyRule,
     sidecar::{DocumentRule, ModelRule, Ruling, SidecarRules, TextRule},
 };
-use umbra_policy::{BadRule, Policy};
-
-/// Reason why rules cannot be compiled.
-#[derive(Debug, thiserror::Error)]
-pub enum BadGuard {
-    /// A pattern or a condition is invalid.
-    #[error(transparent)]
-    Rule(#[from] BadRule),
-    /// Two rules have the same name. A name that is refused or recorded must be one rule's, over both files.
-    #[error("two rules have the name {name:?}, in the sidecar file or the tools file: rename one of them")]
-    Twin {
-        /// Name of both rules.
-        name: String,
-    },
-    /// A rule names a document that cannot exist.
-    #[error("rule {rule:?}: {document:?} is not a document's name: {error}")]
-    Document {
-        /// Name of the rule.
-        rule: String,
-        /// Name of the document.
-        document: String,
-        /// Reason why a document cannot have that name.
-        error: NameError,
-    },
-}
+use umbra_policy::Policy;
 
 /// Compiled rules of all kinds.
 #[derive(Debug)]
@@ -77,18 +55,22 @@ impl Guardrail {
     ///
     /// # Errors
     /// Two rules have the same name, over both files, or a pattern, a condition or a document's name is invalid.
-    pub fn compile(rules: &SidecarRules, tool_policies: &[PolicyRule]) -> Result<Self, BadGuard> {
+    pub fn compile(rules: &SidecarRules, tool_policies: &[PolicyRule]) -> anyhow::Result<Self> {
         let mut known = BTreeSet::new();
         for name in tool_policies.iter().map(|rule| rule.name.as_str()).chain(rules.names()) {
-            if !known.insert(name) {
-                return Err(BadGuard::Twin { name: name.to_owned() });
-            }
+            // A name that is refused or recorded must be one rule's, over both files.
+            let what = "in the sidecar file or the tools file: rename one of them";
+            ensure!(known.insert(name), "two rules have the name {name:?}, {what}");
+        }
+        for DocumentRule { name, document, .. } in &rules.documents {
+            let known = Name::parse(document);
+            known.map_err(|error| anyhow!("rule {name:?}: {document:?} is not a document's name: {error}"))?;
         }
         let text = serde_json::to_string(&(tool_policies, rules)).unwrap_or_default();
         Ok(Self {
             version: blake3::hash(text.as_bytes()).to_hex().chars().take(16).collect(),
             calls: Policy::compile(tool_policies.iter().chain(&rules.policies).cloned().collect())?,
-            documents: documents::compile(&rules.documents)?,
+            documents: ScopedRules::compile(&rules.documents)?,
             named: rules.documents.iter().map(|rule| rule.document.to_ascii_lowercase()).collect(),
             texts: ScopedRules::compile(&rules.texts)?,
             models: ScopedRules::compile(&rules.models)?,

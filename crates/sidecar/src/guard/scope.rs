@@ -6,7 +6,7 @@ use umbra_domain::{
     sidecar::{DocumentRule, ModelRule, SidecarVerdict, TextRule},
     tool::ToolPatterns,
 };
-use umbra_policy::{BadRule, RuleReach, by_tool};
+use umbra_policy::{RuleReach, by_tool};
 
 /// Fields that every kind of rule has.
 pub(super) struct RuleHeader<'a> {
@@ -68,13 +68,13 @@ pub(super) struct ScopedRules<R> {
 }
 
 impl<R: GuardrailRule> ScopedRules<R> {
-    pub(super) fn compile(rules: &[R]) -> Result<Self, BadRule> {
+    pub(super) fn compile(rules: &[R]) -> anyhow::Result<Self> {
         let by_tool = by_tool(rules.iter().map(|rule| (rule.head().name, rule.head().tools)))?;
         let compiled = rules.iter().map(|rule| {
             let RuleHeader { name, agents, routes, modes, .. } = rule.head();
             RuleReach::compile(name, agents, routes, modes).map(|reach| (rule.clone(), reach))
         });
-        Ok(Self { rules: compiled.collect::<Result<_, _>>()?, by_tool })
+        Ok(Self { rules: compiled.collect::<anyhow::Result<_>>()?, by_tool })
     }
 
     pub(super) fn is_empty(&self) -> bool {

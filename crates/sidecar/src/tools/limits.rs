@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use umbra_domain::{Effect, GuardVerdict, PolicyRule, ToolName, tool::plain_tool_name};
-use umbra_policy::{AgentContext, BadRule, CallFacts, Expression, Policy};
+use umbra_policy::{AgentContext, CallFacts, Expression, Policy};
 
 /// Rules about the tools that may be offered.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ impl OfferRules {
     ///
     /// # Errors
     /// The first rule that cannot be compiled.
-    pub fn of(rules: &[PolicyRule]) -> Result<Self, BadRule> {
+    pub fn of(rules: &[PolicyRule]) -> anyhow::Result<Self> {
         let asks_arguments = |rule: &&PolicyRule| {
             let when = rule.when.as_deref().and_then(|when| Expression::compile(when).ok());
             when.is_some_and(|when| when.variables().any(|name| name == "args"))

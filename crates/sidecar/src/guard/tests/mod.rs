@@ -9,7 +9,7 @@ mod words;
 
 use serde_json::{Value, json};
 
-use super::{BadGuard, Guardrail, Moment, MomentDocument, MomentSubject};
+use super::{Guardrail, Moment, MomentDocument, MomentSubject};
 use umbra_domain::{
     Effect, GuardVerdict, PolicyMode, PolicyRule, Severity, ToolName,
     sidecar::{
