@@ -14,10 +14,7 @@ use crate::{
     },
     ingest::{Incoming, SelectRequest},
 };
-use umbra_boundary::{
-    answer::{Answer, StubAnswer},
-    decide::Decision,
-};
+use umbra_boundary::{answer::Answer, decide::Decision, stub::Stub};
 use umbra_domain::{Call, CallOutcome, Event, tool::plain_tool_name};
 use umbra_store::Store;
 
@@ -38,7 +35,7 @@ pub struct CallRuling {
     /// Reason in words, with a remedy; or a warning although the call runs.
     pub detail: Option<String>,
     /// Answer in the tool's place.
-    pub stub: Option<StubAnswer>,
+    pub stub: Option<Stub>,
     /// Simulated writes of the run to merge with the result, as in `boundary::overlay`.
     pub merge: Option<Value>,
     /// Id of the approval that the call waits for.

@@ -4,7 +4,7 @@ use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::{Map, Value, json};
 
 use super::call_guard::CallRuling;
-use umbra_boundary::{answer::StubAnswer, decide::Decision};
+use umbra_boundary::{decide::Decision, stub::Stub};
 use umbra_domain::json::encoded_len;
 
 /// Key in `_meta` of a result that no tool gave.
@@ -19,7 +19,7 @@ pub(super) fn failure(words: impl Into<String>) -> CallToolResult {
 }
 
 /// Returns the result of a stub.
-pub(super) fn stub(ruling: &CallRuling, StubAnswer { contract, result, fault, .. }: &StubAnswer) -> CallToolResult {
+pub(super) fn stub(ruling: &CallRuling, Stub { contract, result, fault, .. }: &Stub) -> CallToolResult {
     let mut stub = CallToolResult::success(vec![ContentBlock::text(text_of(result))]);
     let is_error = fault.is_some() || sole_text(result, &["error"]).is_some();
     stub.is_error = Some(is_error);

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use super::{
     decide::{CallDecision, Decision},
     execution::ExecutionSource,
+    stub::Stub,
 };
 use umbra_domain::{ApprovalId, Call, DecisionId, Effect, EffectSource, Execution, Guard, audit::DecisionEffects};
 
@@ -42,7 +43,7 @@ pub struct Answer {
     pub contract: Option<String>,
     /// Answer in the tool's place, if `decision` is `stub`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stub: Option<StubAnswer>,
+    pub stub: Option<Stub>,
     /// Address where the call can be tried without consequences (the contract's `sandbox`), if `decision` is `stub`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
@@ -70,25 +71,6 @@ pub struct Answer {
     pub replayed: bool,
 }
 
-/// Answer in the place of a tool.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct StubAnswer {
-    /// Contract that the stub comes from, as `tool@version`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub contract: Option<String>,
-    /// Result that the tool would have returned, any JSON.
-    pub result: Value,
-    /// Source of the schema that the result fits: `contract`, `output_schema`, `recorded_results` or `nothing`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub validated_against: Option<String>,
-    /// Code of the simulated fault that the contract asks for at a rate: `result` is the error.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fault: Option<String>,
-    /// True if the result is the `stub_fallback` of the call.
-    #[serde(default)]
-    pub is_fallback: bool,
-}
-
 /// Approval that a call waits for. Ask again with the same `call_id`, or with the same arguments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ApprovalAnswer {
@@ -102,13 +84,6 @@ pub struct ApprovalAnswer {
 impl Answer {
     /// Builds the answer to a caller.
     pub fn of(id: DecisionId, call: &Call, decided: &CallDecision) -> Self {
-        let stub = decided.stub.as_ref().map(|stub| StubAnswer {
-            contract: Some(stub.contract.clone()),
-            result: stub.result.clone(),
-            validated_against: Some(stub.validated_against.as_str().to_owned()),
-            fault: stub.fault.clone(),
-            is_fallback: stub.is_fallback,
-        });
         Self {
             decision_id: id,
             call_id: call.call_id.clone(),
@@ -120,7 +95,7 @@ impl Answer {
             execution: decided.execution.execution,
             guard: Guard { explain: Vec::new(), ..decided.guard.clone() },
             contract: decided.contract.clone(),
-            stub,
+            stub: decided.stub.clone(),
             sandbox: decided.sandbox.clone(),
             merge: decided.merge.as_ref().and_then(|merge| serde_json::to_value(merge).ok()),
             approval: None,
@@ -157,8 +132,8 @@ impl Answer {
         };
         put("reason", json!(self.reason));
         put("contract", json!(self.contract));
-        put("validated_against", json!(self.stub.as_ref().and_then(|stub| stub.validated_against.clone())));
-        put("fault", json!(self.stub.as_ref().and_then(|stub| stub.fault.clone())));
+        put("validated_against", json!(self.stub.as_ref().map(|stub| stub.validated_against)));
+        put("fault", json!(self.stub.as_ref().map(|stub| &stub.fault)));
         put("approval", json!(self.approval.as_ref().map(|approval| approval.id)));
         put("route", json!(call.route));
         put("parent_run", json!(call.parent_run));

@@ -15,8 +15,10 @@ mod tests;
 
 use std::fmt::Display;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use thiserror::Error;
+use utoipa::ToSchema;
 
 use super::{
     contract::{CompiledContract, Contracts, Mismatch, Schema},
@@ -53,6 +55,7 @@ pub struct StubCall<'a> {
 
 umbra_domain::words! {
     /// Source of the schema that a stub was checked against.
+    #[derive(Default)]
     pub enum ValidatedAgainst {
         /// The contract's output schema.
         Contract = "contract",
@@ -61,22 +64,31 @@ umbra_domain::words! {
         /// The shape of recorded results.
         RecordedResults = "recorded_results",
         /// None: no schema is known, and the stub is not null.
+        #[default]
         Nothing = "nothing",
     }
 }
 
-/// Answer to a call.
-#[derive(Debug, Clone, PartialEq)]
+/// Answer in the place of a tool.
+// Its contract is `tool@` and the origin without a contract; `stub_fallback` is [`StubCall::fallback`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = StubAnswer)]
 pub struct Stub {
-    /// `tool@version` of the contract; without one, `tool@` and the origin.
+    /// Contract that the stub comes from, as `tool@version`.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
     pub contract: String,
-    /// Result in the tool's place.
+    /// Result that the tool would have returned, any JSON.
     pub result: Value,
-    /// Source of the schema that the result was checked against.
+    /// Source of the schema that the result fits: `contract`, `output_schema`, `recorded_results` or `nothing`.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
     pub validated_against: ValidatedAgainst,
-    /// Code of the error, if the result is one.
+    /// Code of the simulated fault that the contract asks for at a rate: `result` is the error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
-    /// True if the result is the caller's own [`StubCall::fallback`].
+    /// True if the result is the `stub_fallback` of the call.
+    #[serde(default)]
     pub is_fallback: bool,
 }
 
