@@ -35,7 +35,7 @@ impl RowKey {
             .field(execution.as_str().as_bytes())
             .field(reason.as_bytes())
             .field(&time(*set_at));
-        self.keyed(fields.optional(expires_at.map(time).as_ref().map(<[u8; 8]>::as_slice)))
+        self.keyed(fields.optional(expires_at.map(time)))
     }
 
     /// MAC of an approval.
@@ -45,10 +45,12 @@ impl RowKey {
             .field(id.0.as_bytes())
             .field(agent.as_bytes())
             .field(tool.as_bytes())
-            .field(digest);
-        let fields =
-            [rule, reason].iter().fold(fields, |fields, word| fields.optional(word.as_deref().map(str::as_bytes)));
-        let fields = fields.field(state.as_str().as_bytes()).field(&time(*asked_at)).field(&time(*expires_at));
+            .field(digest)
+            .optional(rule.as_deref())
+            .optional(reason.as_deref())
+            .field(state.as_str().as_bytes())
+            .field(&time(*asked_at))
+            .field(&time(*expires_at));
         // Only a note adds a field: rows without one keep the MACs from before notes were covered.
         self.keyed(match note {
             Some(note) => fields.field(note.as_bytes()),
@@ -74,7 +76,7 @@ impl RowKey {
             .field(run.as_bytes())
             .field(&[is_shadow(execution), is_shadow(began)]);
         let names = [parent, started_by, session];
-        let fields = names.iter().fold(fields, |fields, name| fields.optional(name.as_deref().map(str::as_bytes)));
+        let fields = names.iter().fold(fields, |fields, name| fields.optional(name.as_deref()));
         // Only unnamed runs add a field: named ones keep the MACs from before there were unnamed ones.
         self.keyed(if *named { fields } else { fields.field(b"unnamed") })
     }

@@ -30,7 +30,7 @@ fn start(count: [u8; COUNT]) -> Fields {
 /// Hash of a row's signed content.
 fn content(AuditContent { id, kind, names, body, payload_mac }: &AuditContent<'_>) -> Hash {
     let fields = Fields::of("umbra-audit-said").field(id.as_bytes()).field(kind.as_str().as_bytes());
-    let fields = names.iter().fold(fields, |fields, name| fields.optional(name.map(str::as_bytes)));
+    let fields = names.iter().fold(fields, |fields, name| fields.optional(*name));
     fields.field(body.as_bytes()).optional(*payload_mac).hash()
 }
 

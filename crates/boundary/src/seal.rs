@@ -36,9 +36,9 @@ impl Fields {
         self
     }
 
-    pub fn optional(mut self, bytes: Option<&[u8]>) -> Self {
+    pub fn optional(mut self, bytes: Option<impl AsRef<[u8]>>) -> Self {
         if let Some(bytes) = bytes {
-            return self.field(bytes);
+            return self.field(bytes.as_ref());
         }
         self.0.update([0]);
         self
@@ -57,7 +57,7 @@ pub fn leaf(row: &AuditRow) -> Hash {
         .field(&row.at.as_microsecond().to_be_bytes())
         .field(row.kind.as_str().as_bytes());
     let names = [&row.agent, &row.session, &row.run, &row.call_id, &row.tool];
-    let fields = names.iter().fold(fields, |fields, name| fields.optional(name.as_deref().map(str::as_bytes)));
+    let fields = names.iter().fold(fields, |fields, name| fields.optional(name.as_deref()));
     let fields = fields.field(row.body.as_bytes()).optional(row.payload_mac.as_deref());
     // Rows from before there were stamps keep their hashes.
     match &row.signature {
@@ -148,10 +148,6 @@ impl Checkpoint {
         if self.previous.is_none() && self.unsigned.is_none() {
             return fields.hash();
         }
-        let number = |number: Option<i64>| number.map(i64::to_be_bytes);
-        fields
-            .optional(number(self.previous).as_ref().map(<[u8; 8]>::as_slice))
-            .optional(number(self.unsigned).as_ref().map(<[u8; 8]>::as_slice))
-            .hash()
+        fields.optional(self.previous.map(i64::to_be_bytes)).optional(self.unsigned.map(i64::to_be_bytes)).hash()
     }
 }
