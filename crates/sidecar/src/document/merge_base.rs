@@ -29,29 +29,18 @@ pub struct MergeBase {
     pub without: usize,
 }
 
-/// Reason why the state cannot be determined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum UnknownMergeBase {
-    /// The history does not lead from its first text to its last.
-    #[error("the history of the document cannot be read")]
-    History,
-    /// Others have changed the document more often since than states are compared.
-    #[error(
-        "the document was changed more than {MOST_STATES} times since, so the state that the file was made from is \
-         unknown"
-    )]
-    TooOld,
-}
+/// Reason for a history that does not lead from its first text to its last.
+pub const UNREADABLE_HISTORY: &str = "the history of the document cannot be read";
 
 /// Returns the state of a history that a text was made from.
 ///
 /// # Errors
-/// The history cannot be replayed, or the state lies too far back.
-pub fn merge_base(first: &str, entries: &[Entry], text: &str) -> Result<MergeBase, UnknownMergeBase> {
-    let all = states(first, entries).collect::<Option<Vec<String>>>().ok_or(UnknownMergeBase::History)?;
+/// The reason in words: the history cannot be replayed, or the state lies too far back.
+pub fn merge_base(first: &str, entries: &[Entry], text: &str) -> Result<MergeBase, String> {
+    let all = states(first, entries).collect::<Option<Vec<String>>>().ok_or(UNREADABLE_HISTORY)?;
     let others = entries.iter().rev().take_while(|entry| entry.by != WORKSPACE).count();
     let since = &all[all.len() - 1 - others..];
-    let (Some(ours), Some(last)) = (since.first(), since.last()) else { return Err(UnknownMergeBase::History) };
+    let (Some(ours), Some(last)) = (since.first(), since.last()) else { return Err(UNREADABLE_HISTORY.to_owned()) };
     let said = entries.iter().rev().nth(others).and_then(|entry| match &entry.change {
         DocumentChange::Merge { said: Some(said), .. } => said.apply(ours),
         _ => None,
@@ -62,7 +51,8 @@ pub fn merge_base(first: &str, entries: &[Entry], text: &str) -> Result<MergeBas
     let candidates = said.iter().filter(|_| is_whole).chain(near);
     let nearest = candidates.rev().min_by_key(|state| difference(state, text)).filter(|_| !is_state).unwrap_or(last);
     if !is_whole && !is_state && nearest == &near[0] {
-        return Err(UnknownMergeBase::TooOld);
+        let unknown = "so the state that the file was made from is unknown";
+        return Err(format!("the document was changed more than {MOST_STATES} times since, {unknown}"));
     }
     let (was, there): (HashSet<&str>, HashSet<&str>) = (ours.lines().collect(), text.lines().collect());
     let gone = Patch::between(nearest, text).0;

@@ -21,21 +21,9 @@ const MOST_FOLDER: (usize, usize) = (255, 16);
 pub struct Name(String);
 
 /// Reason why a text is not a valid name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NameError {
-    /// The name is empty without its extension.
-    #[error("the name is empty")]
-    Empty,
-    /// The name is too long.
-    #[error("a name has at most {MOST_NAME} bytes")]
-    Long,
-    /// The name has separators, blanks, hidden characters, look-alikes, or a dot or dash at an end.
-    #[error("a name has letters (a-z), digits, and `-`, `_`, `.` between them")]
-    Character,
-    /// The name is that of a device on some system.
-    #[error("the name is reserved for a device of the operating system")]
-    Device,
-}
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NameError(String);
 
 impl Name {
     /// Parses a name of a document or a session. Case is ignored, so that no two names are one file on any system.
@@ -45,16 +33,20 @@ impl Name {
     pub fn parse(text: &str) -> Result<Self, NameError> {
         let name = text.to_ascii_lowercase();
         let bytes = name.as_bytes();
+        let invalid = |reason: &str| Err(NameError(reason.to_owned()));
         let is_sign = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
-        let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return Err(NameError::Empty) };
+        let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return invalid("the name is empty") };
         if bytes.len() > MOST_NAME {
-            return Err(NameError::Long);
+            return invalid(&format!("a name has at most {MOST_NAME} bytes"));
         }
         let inside = bytes.iter().all(|c| is_sign(*c) || b"-_.".contains(c)) && !name.contains("..");
         if !inside || !is_sign(*first) || !is_sign(*last) {
-            return Err(NameError::Character);
+            return invalid("a name has letters (a-z), digits, and `-`, `_`, `.` between them");
         }
-        if is_device(&name) { Err(NameError::Device) } else { Ok(Self(name)) }
+        if is_device(&name) {
+            return invalid("the name is reserved for a device of the operating system");
+        }
+        Ok(Self(name))
     }
 
     /// Parses a document name from a URL or a file name, with or without extension: `todo`, `todo.md`, `plan.yaml`.

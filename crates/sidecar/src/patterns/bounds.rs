@@ -41,9 +41,7 @@ pub fn faults(new: &NewPattern) -> Vec<PatternFault> {
     faults.text("/agent", Some(&new.agent), NAME);
     faults.required("/agent", &new.agent, "name the agent");
     faults.text("/task", Some(&new.task), TASK);
-    if new.task.trim().is_empty() {
-        faults.required("/task", &new.task, "give the task");
-    }
+    faults.required("/task", &new.task, "give the task");
     for (pointer, text, most) in [
         ("/task_type", &new.task_type, NAME),
         ("/prompt", &new.prompt, PROMPT),

@@ -9,7 +9,10 @@ use std::{collections::HashMap, sync::LazyLock};
 use crate::word_stems::StemmedWord;
 
 static FILE: &[u8] = include_bytes!("../../data/words.bin");
-static TABLE: LazyLock<VectorTable> = LazyLock::new(|| VectorTable::read(FILE).unwrap_or_default());
+static TABLE: LazyLock<VectorTable> = LazyLock::new(|| read(FILE).unwrap_or_default());
+
+/// Scale and components of each vector, by stem. The number of components is a multiple of eight.
+type VectorTable = HashMap<&'static str, (f32, &'static [u8])>;
 
 /// Direction of a text; empty if no word is known.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -18,23 +21,18 @@ pub(super) struct Embedding {
     length: f32,
 }
 
-/// Scale and components of each vector, by stem. The number of components is a multiple of eight.
-#[derive(Default)]
-struct VectorTable(HashMap<&'static str, (f32, &'static [u8])>);
-
-impl VectorTable {
-    fn read(file: &'static [u8]) -> Option<Self> {
-        let end = file.iter().position(|byte| *byte == b'\n')?;
-        let (head, rest) = file.split_at_checked(end)?;
-        let (words, dimensions) = std::str::from_utf8(head).ok()?.split_once(' ')?;
-        let (words, dimensions): (usize, usize) = (words.parse().ok()?, dimensions.parse().ok()?);
-        let numbers = rest.len().checked_sub(words * (4 + dimensions))?;
-        let (names, numbers) = rest.split_at_checked(numbers)?;
-        let (scales, vectors) = numbers.split_at_checked(words * 4)?;
-        let scales = scales.as_chunks().0.iter().copied().map(f32::from_le_bytes);
-        let rows = scales.zip(vectors.chunks_exact(dimensions));
-        Some(Self(std::str::from_utf8(names).ok()?.split_whitespace().zip(rows).collect()))
-    }
+/// Reads the table, if it has its form.
+fn read(file: &'static [u8]) -> Option<VectorTable> {
+    let end = file.iter().position(|byte| *byte == b'\n')?;
+    let (head, rest) = file.split_at_checked(end)?;
+    let (words, dimensions) = std::str::from_utf8(head).ok()?.split_once(' ')?;
+    let (words, dimensions): (usize, usize) = (words.parse().ok()?, dimensions.parse().ok()?);
+    let numbers = rest.len().checked_sub(words * (4 + dimensions))?;
+    let (names, numbers) = rest.split_at_checked(numbers)?;
+    let (scales, vectors) = numbers.split_at_checked(words * 4)?;
+    let scales = scales.as_chunks().0.iter().copied().map(f32::from_le_bytes);
+    let rows = scales.zip(vectors.chunks_exact(dimensions));
+    Some(std::str::from_utf8(names).ok()?.split_whitespace().zip(rows).collect())
 }
 
 impl Embedding {
@@ -42,7 +40,7 @@ impl Embedding {
     pub fn of<'a>(words: impl IntoIterator<Item = &'a StemmedWord>) -> Self {
         let mut members = Vec::new();
         for word in words {
-            let Some((scale, row)) = TABLE.0.get(word.stem.as_str()) else { continue };
+            let Some((scale, row)) = TABLE.get(word.stem.as_str()) else { continue };
             members.resize(row.len(), 0.0);
             members.iter_mut().zip(*row).for_each(|(sum, byte)| *sum += scale * f32::from(byte.cast_signed()));
         }
@@ -93,8 +91,8 @@ mod tests {
 
     #[test]
     fn word_vector_table_is_read_completely() {
-        assert!(TABLE.0.len() > 15_000, "{}", TABLE.0.len());
-        assert!(TABLE.0.values().all(|(scale, row)| *scale > 0.0 && row.len() == 256));
+        assert!(TABLE.len() > 15_000, "{}", TABLE.len());
+        assert!(TABLE.values().all(|(scale, row)| *scale > 0.0 && row.len() == 256));
     }
 
     #[test]

@@ -33,7 +33,8 @@ pub(super) type Tally = [u32; 2];
 struct ToolMemory {
     /// Name in its canonical spelling.
     name: String,
-    tasks: VecDeque<(Task, ToolUseOutcome)>,
+    /// Tasks, oldest first, and true for each that succeeded.
+    tasks: VecDeque<(Task, bool)>,
     /// Number of words of its tasks, by outcome.
     lengths: [usize; 2],
     /// Direction of the tasks that succeeded.
@@ -44,12 +45,6 @@ struct ToolMemory {
 struct Total {
     words: usize,
     tools: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ToolUseOutcome {
-    Succeeded = 0,
-    Failed = 1,
 }
 
 impl Memory {
@@ -71,27 +66,26 @@ impl Memory {
             self.tools.push(ToolMemory { name, ..ToolMemory::default() });
             self.tools.len() - 1
         });
-        let outcome = if succeeded { ToolUseOutcome::Succeeded } else { ToolUseOutcome::Failed };
         let Some(tool) = self.tools.get_mut(at) else { return };
         let oldest = if tool.tasks.len() == self.most_of_a_tool { tool.tasks.pop_front() } else { None };
-        tool.tasks.push_back((task.clone(), outcome));
-        self.count(at, task, outcome, true);
-        if let Some((task, outcome)) = &oldest {
-            self.count(at, task, *outcome, false);
+        tool.tasks.push_back((task.clone(), succeeded));
+        self.count(at, task, succeeded, true);
+        if let Some((task, succeeded)) = &oldest {
+            self.count(at, task, *succeeded, false);
         }
         let Some(tool) = self.tools.get_mut(at) else { return };
         let mut known = tool.tasks.len() - 1;
         if oldest.is_some() {
             (tool.meaning, known) = (Embedding::default(), 0);
         }
-        for (task, _) in tool.tasks.iter().skip(known).filter(|(_, outcome)| *outcome == ToolUseOutcome::Succeeded) {
+        for (task, _) in tool.tasks.iter().skip(known).filter(|(_, succeeded)| *succeeded) {
             tool.meaning.turn(1.0, &Embedding::of(task.words()));
         }
     }
 
     /// Adds a task to the counts, or removes it.
-    fn count(&mut self, at: usize, task: &Task, outcome: ToolUseOutcome, add: bool) {
-        let side = outcome as usize;
+    fn count(&mut self, at: usize, task: &Task, succeeded: bool, add: bool) {
+        let side = usize::from(!succeeded);
         let Some(tool) = self.tools.get_mut(at) else { return };
         let (length, total) = (&mut tool.lengths[side], &mut self.totals[side]);
         let had = *length > 0;
@@ -153,8 +147,8 @@ impl Memory {
     pub(super) fn like(&self, canonical: &str, task: &Task) -> Tally {
         let mut tally = [0; 2];
         let tool = self.named.get(canonical).and_then(|at| self.tools.get(*at));
-        for (known, outcome) in tool.into_iter().flat_map(|tool| &tool.tasks) {
-            tally[*outcome as usize] += u32::from(known.likeness(task) >= LIKE);
+        for (known, succeeded) in tool.into_iter().flat_map(|tool| &tool.tasks) {
+            tally[usize::from(!succeeded)] += u32::from(known.likeness(task) >= LIKE);
         }
         tally
     }

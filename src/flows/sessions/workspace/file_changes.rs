@@ -17,7 +17,7 @@ use crate::{
 use umbra_sidecar::document::{
     Document, DocumentLimits, Format,
     merge::merge,
-    merge_base::{MergeBase, UnknownMergeBase, merge_base},
+    merge_base::{MergeBase, UNREADABLE_HISTORY, merge_base},
     patch::Patch,
     revision::{DocumentChange, Etag, WORKSPACE},
 };
@@ -166,8 +166,8 @@ fn joined(
     text: &str,
     format: Format,
 ) -> Result<Option<(MergeBase, String)>, String> {
-    let entries = changes.and_then(entries).ok_or_else(|| UnknownMergeBase::History.to_string())?;
-    let made = merge_base(&known.first, &entries, text).map_err(|error| error.to_string())?;
+    let entries = changes.and_then(entries).ok_or(UNREADABLE_HISTORY)?;
+    let made = merge_base(&known.first, &entries, text)?;
     if made.text == text {
         return Ok(None);
     }
