@@ -27,6 +27,17 @@ const SURPLUS: &str = "The model's reply judges more events than it was given: i
 /// Note on a judgement that is stricter than the model's verdict.
 const OVERRULED: &str = "The model's verdict is milder than what was found: its score counts for nothing.";
 
+/// Notes on replies that are no verdict.
+const CUT_OFF: &str =
+    "The model's reply was cut off at its limit of output tokens: raise max_output_tokens of the model.";
+const REASONING_ONLY: &str = "The model spent its limit of output tokens before it replied, most likely on reasoning, \
+     which counts as well: raise max_output_tokens of the model.";
+const WRONG_NONCE: &str =
+    "The model's reply does not echo this review's nonce, so it may follow the reviewed text: it was discarded.";
+const MISSING: &str = "The model's reply has no verdict on this event.";
+const MISSED_CANARY: &str = "The model's reply missed the planted test fault: it was discarded.";
+const TWICE: &str = "The model's reply has more than one verdict on this event: none counts.";
+
 /// True if the score of a review says the same as its assessment. The score of a model whose verdict did not stand, or
 /// whose assessment rests on the checks, tells nothing of the work.
 pub fn score_stands(reviewer: Reviewer, decided_by: DecidedBy, notes: &[String]) -> bool {
@@ -35,29 +46,17 @@ pub fn score_stands(reviewer: Reviewer, decided_by: DecidedBy, notes: &[String])
 }
 
 /// Reason why a reply is no verdict.
-#[derive(Debug, Clone, thiserror::Error)]
 enum NoVerdict {
-    #[error("The model refused to review this.")]
-    Refused,
-    #[error("The model's reply was cut off at its limit of output tokens: raise max_output_tokens of the model.")]
-    CutOff,
-    #[error(
-        "The model spent its limit of output tokens before it replied, most likely on reasoning, which counts as well: \
-         raise max_output_tokens of the model."
-    )]
-    ReasoningOnly,
-    #[error("The model's reply could not be used: {0}.")]
-    Unreadable(#[from] Unreadable),
-    #[error(
-        "The model's reply does not echo this review's nonce, so it may follow the reviewed text: it was discarded."
-    )]
-    WrongNonce,
-    #[error("The model's reply has no verdict on this event.")]
-    Missing,
-    #[error("The model's reply missed the planted test fault: it was discarded.")]
-    MissedCanary,
-    #[error("The model's reply has more than one verdict on this event: none counts.")]
-    Twice,
+    /// A fault in its form, which the model can repair.
+    Unreadable(Unreadable),
+    /// Anything else, as a note for people.
+    Unfit(&'static str),
+}
+
+impl From<Unreadable> for NoVerdict {
+    fn from(fault: Unreadable) -> Self {
+        Self::Unreadable(fault)
+    }
 }
 
 /// Judges by the built-in checks alone; a clean event is CHECKED.
@@ -126,7 +125,7 @@ pub(super) fn of_reply_over(
     let checks = as_model_review(floor(shadow, &subjects), shown);
     let read = whole(reply).and_then(|text| {
         let verdict = reply::parse(text)?;
-        if verdict.nonce == shown.nonce { Ok(verdict) } else { Err(NoVerdict::WrongNonce) }
+        if verdict.nonce == shown.nonce { Ok(verdict) } else { Err(NoVerdict::Unfit(WRONG_NONCE)) }
     });
     match read {
         Ok(verdict) => with_verdict(shadow, steps, shown, checks, verdict),
@@ -159,8 +158,8 @@ pub(super) fn of_batch_reply(
                 if surplus { without_approval(judged) } else { judged }
             }
             // With two verdicts, either may come from the author of the reviewed text: none counts.
-            (Some(_), Some(_)) => without_verdict(checks, &NoVerdict::Twice),
-            (None, _) => without_verdict(checks, &NoVerdict::Missing),
+            (Some(_), Some(_)) => without_verdict(checks, &NoVerdict::Unfit(TWICE)),
+            (None, _) => without_verdict(checks, &NoVerdict::Unfit(MISSING)),
         }
     };
     subjects.iter().zip(&prompt.shown).map(&mut judge).collect()
@@ -186,24 +185,26 @@ fn as_model_review(mut checks: Judgement, shown: &ShownItem) -> Judgement {
 
 fn whole(reply: ModelReply<'_>) -> Result<&str, NoVerdict> {
     if reply.refused {
-        return Err(NoVerdict::Refused);
+        return Err(NoVerdict::Unfit("The model refused to review this."));
     }
     if reply.cut_off {
         let is_silent = !reply.text.contains('{');
-        return Err(if is_silent { NoVerdict::ReasoningOnly } else { NoVerdict::CutOff });
+        return Err(NoVerdict::Unfit(if is_silent { REASONING_ONLY } else { CUT_OFF }));
     }
     Ok(reply.text)
 }
 
 /// Returns the checks' judgement for a reply that is no verdict. An approval becomes INCONCLUSIVE.
 fn without_verdict(mut checks: Judgement, reason: &NoVerdict) -> Judgement {
-    checks.notes.push(reason.to_string());
+    let (note, follow_up) = match reason {
+        NoVerdict::Unfit(note) => ((*note).to_owned(), None),
+        NoVerdict::Unreadable(fault) => {
+            (format!("The model's reply could not be used: {fault}."), Some(FollowUp::Repair(fault.clone())))
+        }
+    };
+    checks.notes.push(note);
     let by = checks.decided_by;
-    checks = without_approval(checks).decided(by);
-    if let NoVerdict::Unreadable(fault) = reason {
-        checks.follow_up = Some(FollowUp::Repair(fault.to_string()));
-    }
-    checks
+    Judgement { follow_up, ..without_approval(checks).decided(by) }
 }
 
 fn with_verdict(
@@ -216,7 +217,7 @@ fn with_verdict(
     let score = verdict.score();
     let CheckedClaims { found, unknown_steps, told } = claims::look_up(steps, shown, verdict.findings);
     if !told {
-        return without_verdict(checks, &NoVerdict::MissedCanary);
+        return without_verdict(checks, &NoVerdict::Unfit(MISSED_CANARY));
     }
 
     let mut notes = checks.notes;

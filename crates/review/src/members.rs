@@ -3,7 +3,10 @@
 //! nothing for an empty list, another case of a word. Such slips have one meaning and are read. A missing member
 //! without a default, an unknown word, or a repeated member is refused.
 
-use std::{fmt, ops::RangeInclusive};
+use std::{
+    fmt::{self, Display},
+    ops::RangeInclusive,
+};
 
 use serde::{
     Deserialize, Deserializer,
@@ -91,8 +94,9 @@ impl<'v> Members<'v> {
         self.members.get(name).filter(|value| !value.is_null())
     }
 
-    fn fault(&self, name: &str, fault: impl Into<String>) -> Unreadable {
-        Unreadable::Member(format!("{}{name}", self.path), fault.into())
+    /// Names a member by its path, in names of ours, with its fault.
+    fn fault(&self, name: &str, fault: impl Display) -> Unreadable {
+        format!("its `{}{name}` {fault}", self.path)
     }
 
     fn required(&self, name: &str) -> Result<&'v Value, Unreadable> {

@@ -56,23 +56,8 @@ pub(super) struct FindingClaim {
     pub step: Option<u32>,
 }
 
-/// Reason why a reply cannot be read; "it" is the reply. `repair_prompt` adds the request to the model.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unreadable {
-    #[error("it is longer than {MAX_REPLY_BYTES} bytes")]
-    TooLong,
-    #[error("it holds no JSON object")]
-    NoObject,
-    #[error("it holds more than one JSON object, or a brace outside the one")]
-    Surplus,
-    #[error("its JSON is broken or ends at line {0}, column {1} of the object")]
-    Broken(usize, usize),
-    #[error("it gives a member twice, at line {0}, column {1} of the object")]
-    Twice(usize, usize),
-    /// Path of a member, in names of ours, and its fault.
-    #[error("its `{0}` {1}")]
-    Member(String, String),
-}
+/// Reason why a reply cannot be read, in words of ours; "it" is the reply. `repair_prompt` adds the request to the model.
+pub(super) type Unreadable = String;
 
 impl ModelVerdict {
     /// Returns the score as a whole number from 0 to 100.
@@ -166,21 +151,22 @@ fn without_thoughts(text: &str) -> &str {
 
 fn object(text: &str) -> Result<serde_json::Map<String, Value>, Unreadable> {
     if text.len() > MAX_REPLY_BYTES {
-        return Err(Unreadable::TooLong);
+        return Err(format!("it is longer than {MAX_REPLY_BYTES} bytes"));
     }
     let text = without_thoughts(text);
-    let object = text.find('{').and_then(|at| text.get(at..)).ok_or(Unreadable::NoObject)?;
+    let object = text.find('{').and_then(|at| text.get(at..)).ok_or("it holds no JSON object")?;
     let mut stream = serde_json::Deserializer::from_str(object).into_iter::<UniqueMembers>();
     let found = match stream.next() {
         Some(Ok(UniqueMembers(Value::Object(found)))) => found,
-        Some(Err(error)) if error.classify() == JsonFault::Data => {
-            return Err(Unreadable::Twice(error.line(), error.column()));
+        Some(Err(error)) => {
+            let twice = error.classify() == JsonFault::Data;
+            let fault = if twice { "it gives a member twice," } else { "its JSON is broken or ends" };
+            return Err(format!("{fault} at line {}, column {} of the object", error.line(), error.column()));
         }
-        Some(Err(error)) => return Err(Unreadable::Broken(error.line(), error.column())),
-        Some(Ok(_)) | None => return Err(Unreadable::NoObject),
+        Some(Ok(_)) | None => return Err("it holds no JSON object".to_owned()),
     };
     if object.get(stream.byte_offset()..).is_none_or(|rest| rest.contains(['{', '}'])) {
-        return Err(Unreadable::Surplus);
+        return Err("it holds more than one JSON object, or a brace outside the one".to_owned());
     }
     Ok(found)
 }
