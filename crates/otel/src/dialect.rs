@@ -14,12 +14,12 @@ fn words<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String
 }
 
 macro_rules! name_table {
-    ($($(#[$doc:meta])* $field:ident),* $(,)?) => {
+    ($($field:ident),* $(,)?) => {
         /// Names of attributes and members by their meaning, most significant first; `dialects/fields.toml`.
         #[derive(Debug, Default, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub(crate) struct FieldNames {
-            $($(#[$doc])* #[serde(deserialize_with = "words")] pub $field: Vec<String>,)*
+            $(#[serde(deserialize_with = "words")] pub $field: Vec<String>,)*
         }
     };
 }

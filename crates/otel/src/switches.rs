@@ -1,28 +1,14 @@
 //! The switch of an instrumentation that exports what a model was asked and said.
 
-use std::sync::LazyLock;
+use std::{collections::HashMap, sync::LazyLock};
 
-use serde::Deserialize;
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SwitchRow {
-    scope: String,
-    switch: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SwitchTable {
-    row: Vec<SwitchRow>,
-}
-
-static SWITCHES: LazyLock<SwitchTable> =
+static SWITCHES: LazyLock<HashMap<String, String>> =
     LazyLock::new(|| toml::from_str(include_str!("../dialects/switches.toml")).unwrap_or_default());
 
 /// Returns the remedy for an instrumentation whose model calls come without content: the switch to set.
 pub fn content_switch(scope: &str) -> &'static str {
-    SWITCHES.row.iter().find(|row| scope.starts_with(&row.scope)).map_or("", |row| row.switch.trim())
+    let known = SWITCHES.iter().filter(|(beginning, _)| scope.starts_with(beginning.as_str()));
+    known.max_by_key(|(beginning, _)| beginning.len()).map_or("", |(_, switch)| switch)
 }
 
 #[cfg(test)]
