@@ -83,19 +83,15 @@ impl McpGateway {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let asking = UpstreamRequestContext::of(context);
         let answer = match upstream.ask(request, asking).await {
+            Ok(ServerResult::CallToolResult(result)) if encoded_len(&result) > self.settings.max_result_bytes => {
+                Err(upstream.too_large())
+            }
             Ok(ServerResult::CallToolResult(result)) => Ok(CallToolResponse::Complete(result)),
             Ok(ServerResult::InputRequiredResult(result)) => Ok(CallToolResponse::InputRequired(result)),
             // Without the extension, which is not passed on, a server has no reason to answer with a task.
-            Ok(_) => Err(UpstreamError::Odd(std::sync::Arc::clone(&upstream.server))),
+            Ok(_) => Err(upstream.odd()),
             Err(error) => Err(error),
         };
-        let max = self.settings.max_result_bytes;
-        let answer = answer.and_then(|answer| match answer {
-            CallToolResponse::Complete(result) if encoded_len(&result) > max => {
-                Err(UpstreamError::TooLarge { server: std::sync::Arc::clone(&upstream.server), bytes: max })
-            }
-            other => Ok(other),
-        });
         let came = match &answer {
             Ok(CallToolResponse::Complete(result)) => came_of(result),
             // The server asks back: the client sends the call again, with the answers.
@@ -122,10 +118,11 @@ impl McpGateway {
         self.observe(call, ruling, &came, duration_ms);
         match answer {
             Ok(CallToolResponse::Complete(mut result)) => {
-                if let Some(merge) = &ruling.merge
+                // The run's simulated writes.
+                if let Some(Ok(merge)) = ruling.merge.as_ref().map(OverlayMerge::deserialize)
                     && result.is_error != Some(true)
                 {
-                    let merged = merged(results::value(&result), merge);
+                    let merged = overlay::merge(results::value(&result), &merge);
                     result = results::with_value(result, merged);
                 }
                 results::warn(&mut result, ruling);
@@ -157,10 +154,7 @@ impl McpGateway {
         let answer = if ruling.runs() {
             request.extensions = Extensions::default();
             let answer = upstream.ask(ClientRequest::CustomRequest(request), UpstreamRequestContext::of(context)).await;
-            answer.map_err(|error| match error {
-                UpstreamError::Refused(error) => error,
-                other => ErrorData::internal_error(other.to_string(), None),
-            })
+            answer.map_err(ErrorData::from)
         } else {
             Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, results::text(&results::refusal(&ruling)), None))
         };
@@ -212,7 +206,7 @@ impl McpGateway {
             traceparent: context.meta.0.get_traceparent().map(|text| results::shortened(text, ID_BYTES)),
             ..Call::new(
                 caller.agent.clone(),
-                ToolName::of(upstream.server.as_ref(), entry.tool.name.as_ref()),
+                ToolName::of(&*upstream.server, entry.tool.name.as_ref()),
                 params.arguments.clone().unwrap_or_default(),
             )
         }
@@ -258,14 +252,6 @@ pub(super) fn annotations(tool: &Tool) -> ToolAnnotations {
         idempotent: said.idempotent_hint,
         open_world: said.open_world_hint,
     })
-}
-
-/// Adds the run's simulated writes to a result.
-fn merged(value: Value, merge: &Value) -> Value {
-    match OverlayMerge::deserialize(merge) {
-        Ok(merge) => overlay::merge(value, &merge),
-        Err(_) => value,
-    }
 }
 
 fn came_of(result: &CallToolResult) -> CallResult {

@@ -7,9 +7,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    gateway::{McpGateway, UpstreamSlot},
+    gateway::McpGateway,
     pins::{self, PinScope, ToolDoubt},
-    upstream::{UpstreamError, UpstreamRequestContext},
+    upstream::{Upstream, UpstreamError, UpstreamRequestContext},
 };
 
 /// Most pages of a list of tools.
@@ -48,39 +48,42 @@ impl McpGateway {
     /// Lists a server's tools, and compares them with the pinned descriptions.
     pub(super) async fn refresh_catalogue(
         &self,
-        stall: &UpstreamSlot,
+        upstream: &Upstream,
         asking: UpstreamRequestContext<'_>,
     ) -> Result<(), UpstreamError> {
-        let upstream = &stall.upstream;
         upstream.peer().await?;
         // A change from here on makes the list stale again.
         upstream.set_stale(false);
-        let looked = self.look_again(stall, asking).await;
+        let looked = self.look_again(upstream, asking).await;
         if looked.is_err() {
             upstream.set_stale(true);
         }
         looked
     }
 
-    async fn look_again(&self, stall: &UpstreamSlot, asking: UpstreamRequestContext<'_>) -> Result<(), UpstreamError> {
+    async fn look_again(&self, upstream: &Upstream, asking: UpstreamRequestContext<'_>) -> Result<(), UpstreamError> {
         let seen = Instant::now();
-        let tools = self.tools_of(stall, asking).await?;
-        let place = PinScope { profile: &self.profile, server: &stall.upstream.server };
+        let tools = self.tools_of(upstream, asking).await?;
+        let place = PinScope { profile: &self.profile, server: &upstream.server };
         let doubts = match pins::judge(&self.guard, &place, &tools).await {
             // Without a comparison with the pins, no tool is shown.
             Err(_) if self.settings.withhold_suspicious => {
-                return Err(UpstreamError::Unpinned(Arc::clone(&stall.upstream.server)));
+                return Err(UpstreamError::Failed(format!(
+                    "the tools of the server `{}` cannot be compared with their pins because the database does not \
+                     answer: try again later",
+                    upstream.server
+                )));
             }
             Ok(doubts) | Err(doubts) => doubts,
         };
         let entries = tools.into_iter().zip(doubts).map(|(tool, doubt)| CatalogueEntry { tool, doubt }).collect();
-        stall.tools.store(Some(Arc::new(Offer { entries, seen })));
+        upstream.tools.store(Some(Arc::new(Offer { entries, seen })));
         Ok(())
     }
 
     async fn tools_of(
         &self,
-        stall: &UpstreamSlot,
+        upstream: &Upstream,
         asking: UpstreamRequestContext<'_>,
     ) -> Result<Vec<Tool>, UpstreamError> {
         let mut tools: Vec<Tool> = Vec::new();
@@ -88,8 +91,8 @@ impl McpGateway {
         for _ in 0..PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor);
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
-            let ServerResult::ListToolsResult(page) = stall.upstream.ask(request, asking).await? else {
-                return Err(UpstreamError::Odd(Arc::clone(&stall.upstream.server)));
+            let ServerResult::ListToolsResult(page) = upstream.ask(request, asking).await? else {
+                return Err(upstream.odd());
             };
             tools.extend(page.tools);
             cursor = page.next_cursor;
@@ -113,11 +116,11 @@ impl McpGateway {
         let (meta, never) = (RequestMetaObject::default(), CancellationToken::new());
         let asking = UpstreamRequestContext { meta: &meta, client: None, cancelled: &never };
         let mut accepted = Vec::new();
-        for stall in &self.stalls {
-            let tools = self.tools_of(stall, asking).await?;
-            let place = PinScope { profile: &self.profile, server: &stall.upstream.server };
+        for upstream in &self.upstreams {
+            let tools = self.tools_of(upstream, asking).await?;
+            let place = PinScope { profile: &self.profile, server: &upstream.server };
             let pinned = pins::accept(&self.guard, &place, &tools).await?;
-            accepted.push(PinResult { server: stall.upstream.server.to_string(), tools: tools.len(), pinned });
+            accepted.push(PinResult { server: upstream.server.clone(), tools: tools.len(), pinned });
         }
         Ok(accepted)
     }

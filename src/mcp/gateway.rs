@@ -6,7 +6,6 @@ use std::{
 };
 
 use anyhow::Context as _;
-use arc_swap::ArcSwapOption;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use rmcp::model::{
@@ -18,7 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     call_guard::CallGuard,
-    catalogue::{CatalogueEntry, Offer},
+    catalogue::CatalogueEntry,
     selection::SelectionLimits,
     server_notices::{BACKLOG, ServerNotice},
     upstream::{Upstream, UpstreamError, UpstreamRequestContext},
@@ -31,8 +30,6 @@ use umbra_llm::OutboundPolicy;
 const BETWEEN: &str = "__";
 /// Most resource URIs whose server is remembered.
 const PLACES: usize = 10_000;
-/// Age up to which a server's list of tools is used, if the server reports no change.
-const FRESH: Duration = Duration::from_mins(5);
 /// Longest wait at the end for calls that it cancelled.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
@@ -63,19 +60,13 @@ pub struct McpGateway {
     pub(super) settings: Mcp,
     /// Limits of the list of tools, if the profile has any.
     pub(super) selection: Option<SelectionLimits>,
-    pub(super) stalls: Vec<UpstreamSlot>,
+    pub(super) upstreams: Vec<Upstream>,
     pub(super) guard: CallGuard,
     news: broadcast::Sender<ServerNotice>,
     /// Calls that are under way.
     pub(super) underway: TaskTracker,
     /// Server of each resource, as far as lists have shown.
     places: Mutex<HashMap<String, usize>>,
-}
-
-/// Server with its list of tools.
-pub(super) struct UpstreamSlot {
-    pub upstream: Upstream,
-    pub tools: ArcSwapOption<Offer>,
 }
 
 /// Tool that an agent may see.
@@ -99,12 +90,11 @@ impl McpGateway {
         guard: CallGuard,
     ) -> anyhow::Result<Self> {
         let (news, _) = broadcast::channel(BACKLOG);
-        let stall = |(server, spec): (&String, &McpUpstream)| {
+        let upstream = |(server, spec): (&String, &McpUpstream)| {
             let made = Upstream::new(server, spec, settings, policy, news.clone());
-            let upstream = made.with_context(|| format!("MCP server `{server}` of profile `{name}`"))?;
-            Ok(UpstreamSlot { upstream, tools: ArcSwapOption::empty() })
+            made.with_context(|| format!("MCP server `{server}` of profile `{name}`"))
         };
-        let stalls = profile.upstreams.iter().map(stall).collect::<anyhow::Result<_>>()?;
+        let upstreams = profile.upstreams.iter().map(upstream).collect::<anyhow::Result<_>>()?;
         let settings = alone(settings);
         let selection = profile.select.as_ref().map(SelectionLimits::of);
         let (profile, agent) = (name.to_owned(), profile.agent.clone());
@@ -113,7 +103,7 @@ impl McpGateway {
             agent,
             settings,
             selection,
-            stalls,
+            upstreams,
             guard,
             news,
             underway: TaskTracker::new(),
@@ -131,29 +121,29 @@ impl McpGateway {
     }
 
     /// Returns the servers that an agent may see, with their indices.
-    pub(super) fn visible_to(&self, agent: &str) -> impl Iterator<Item = (usize, &UpstreamSlot)> {
-        self.stalls.iter().enumerate().filter(move |(_, stall)| stall.upstream.serves(agent))
+    pub(super) fn visible_to(&self, agent: &str) -> impl Iterator<Item = (usize, &Upstream)> {
+        self.upstreams.iter().enumerate().filter(move |(_, upstream)| upstream.serves(agent))
     }
 
     /// Returns the name of a server's item that clients see.
-    pub(super) fn shown(&self, stall: &UpstreamSlot, name: &str) -> String {
-        if self.stalls.len() == 1 { name.to_owned() } else { format!("{}{BETWEEN}{name}", stall.upstream.server) }
+    pub(super) fn shown(&self, upstream: &Upstream, name: &str) -> String {
+        if self.upstreams.len() == 1 { name.to_owned() } else { format!("{}{BETWEEN}{name}", upstream.server) }
     }
 
     /// Returns the server of an item by its shown name, and the item's name there.
-    pub(super) fn resolve_name<'a>(&self, agent: &str, shown: &'a str) -> Option<(&UpstreamSlot, &'a str)> {
-        if let [only] = &self.stalls[..] {
-            return only.upstream.serves(agent).then_some((only, shown));
+    pub(super) fn resolve_name<'a>(&self, agent: &str, shown: &'a str) -> Option<(&Upstream, &'a str)> {
+        if let [only] = &self.upstreams[..] {
+            return only.serves(agent).then_some((only, shown));
         }
         let (server, name) = shown.split_once(BETWEEN)?;
-        let (_, stall) = self.visible_to(agent).find(|(_, stall)| stall.upstream.server.as_ref() == server)?;
-        Some((stall, name))
+        let (_, upstream) = self.visible_to(agent).find(|(_, upstream)| upstream.server == server)?;
+        Some((upstream, name))
     }
 
     /// Starts the servers that are not running, so that their capabilities are known.
     pub(super) async fn connect(&self, agent: &str) {
         // Calls will report servers that are away.
-        join_all(self.visible_to(agent).map(|(_, stall)| stall.upstream.peer())).await;
+        join_all(self.visible_to(agent).map(|(_, upstream)| upstream.peer())).await;
     }
 
     /// Returns the capabilities of all servers as those of one; instructions only of servers that `agent` may see.
@@ -163,8 +153,8 @@ impl McpGateway {
         let mut tools = ToolsCapability::default();
         tools.list_changed = Some(true);
         all.tools = Some(tools);
-        for stall in &self.stalls {
-            let Some(says) = stall.upstream.server_info() else { continue };
+        for upstream in &self.upstreams {
+            let Some(says) = upstream.server_info() else { continue };
             let offers = &says.capabilities;
             if offers.prompts.is_some() {
                 let mut prompts = PromptsCapability::default();
@@ -184,12 +174,11 @@ impl McpGateway {
             if offers.completions.is_some() {
                 all.completions.clone_from(&offers.completions);
             }
-            if let Some(text) =
-                says.instructions.as_ref().filter(|_| agent.is_some_and(|agent| stall.upstream.serves(agent)))
+            if let Some(text) = says.instructions.as_ref().filter(|_| agent.is_some_and(|agent| upstream.serves(agent)))
             {
-                instructions.push(match self.stalls.len() {
+                instructions.push(match self.upstreams.len() {
                     1 => text.clone(),
-                    _ => format!("{}: {text}", stall.upstream.server),
+                    _ => format!("{}: {text}", upstream.server),
                 });
             }
         }
@@ -210,23 +199,23 @@ impl McpGateway {
         asking: UpstreamRequestContext<'_>,
         known: bool,
     ) -> Result<Vec<OfferedTool>, UpstreamError> {
-        let asked = self.visible_to(agent).filter(|(_, stall)| !(known && stall.is_fresh()));
-        let looked = join_all(asked.map(|(_, stall)| self.refresh_catalogue(stall, asking))).await;
+        let asked = self.visible_to(agent).filter(|(_, upstream)| !(known && upstream.is_fresh()));
+        let looked = join_all(asked.map(|(_, upstream)| self.refresh_catalogue(upstream, asking))).await;
         for error in looked.into_iter().filter_map(Result::err) {
-            if self.stalls.len() == 1 || matches!(error, UpstreamError::Cancelled) {
+            if self.upstreams.len() == 1 || matches!(error, UpstreamError::Cancelled) {
                 return Err(error);
             }
         }
         let mut tools = Vec::new();
-        for (_, stall) in self.visible_to(agent) {
+        for (_, upstream) in self.visible_to(agent) {
             // Of a server that is away, the last known tools are listed: its calls report that it is away.
-            for entry in stall.tools.load().iter().flat_map(|offer| &offer.entries) {
+            for entry in upstream.tools.load().iter().flat_map(|offer| &offer.entries) {
                 if self.settings.withhold_suspicious && entry.doubt.is_some() {
                     continue;
                 }
                 let mut tool = entry.tool.clone();
-                tool.name = self.shown(stall, &tool.name).into();
-                let name = ToolName::of(stall.upstream.server.as_ref(), entry.tool.name.as_ref());
+                tool.name = self.shown(upstream, &tool.name).into();
+                let name = ToolName::of(&*upstream.server, entry.tool.name.as_ref());
                 tools.push(OfferedTool { name, tool });
             }
         }
@@ -239,24 +228,24 @@ impl McpGateway {
         agent: &str,
         shown: &str,
         asking: UpstreamRequestContext<'_>,
-    ) -> Result<Option<(&UpstreamSlot, CatalogueEntry)>, UpstreamError> {
-        let Some((stall, name)) = self.resolve_name(agent, shown) else { return Ok(None) };
+    ) -> Result<Option<(&Upstream, CatalogueEntry)>, UpstreamError> {
+        let Some((upstream, name)) = self.resolve_name(agent, shown) else { return Ok(None) };
         let known = || {
-            let offer = stall.tools.load();
+            let offer = upstream.tools.load();
             offer.as_ref()?.entries.iter().find(|entry| entry.tool.name == name).cloned()
         };
-        let fresh = if stall.is_fresh() { known() } else { None };
+        let fresh = if upstream.is_fresh() { known() } else { None };
         if fresh.is_none() {
-            self.refresh_catalogue(stall, asking).await?;
+            self.refresh_catalogue(upstream, asking).await?;
         }
-        Ok(fresh.or_else(known).map(|entry| (stall, entry)))
+        Ok(fresh.or_else(known).map(|entry| (upstream, entry)))
     }
 
     /// Remembers the server of a resource.
-    pub(super) fn note_place(&self, uri: &str, stall: usize) {
+    pub(super) fn note_place(&self, uri: &str, upstream: usize) {
         let mut places = self.places.lock();
         if places.len() < PLACES || places.contains_key(uri) {
-            places.insert(uri.to_owned(), stall);
+            places.insert(uri.to_owned(), upstream);
         }
     }
 
@@ -273,11 +262,11 @@ impl McpGateway {
             "resource not found: no server of this profile has it",
             None,
         ));
-        for (index, stall) in self.visible_to(agent) {
+        for (index, upstream) in self.visible_to(agent) {
             if known.is_some_and(|known| known != index) {
                 continue;
             }
-            match stall.upstream.ask(request.clone(), asking).await {
+            match upstream.ask(request.clone(), asking).await {
                 Err(error @ UpstreamError::Refused(_)) => refused = error,
                 other => return other,
             }
@@ -289,16 +278,7 @@ impl McpGateway {
     pub async fn close(&self) {
         self.underway.close();
         drop(timeout(LAST_WORDS, self.underway.wait()).await);
-        join_all(self.stalls.iter().map(|stall| stall.upstream.close())).await;
-    }
-}
-
-impl UpstreamSlot {
-    /// True if its list of tools is known and recent. A restarted server may offer others; a call notices that a server
-    /// is away.
-    fn is_fresh(&self) -> bool {
-        let seen = self.tools.load().as_ref().map(|offer| offer.seen);
-        !self.upstream.is_stale() && seen.is_some_and(|seen| seen.elapsed() < FRESH)
+        join_all(self.upstreams.iter().map(Upstream::close)).await;
     }
 }
 

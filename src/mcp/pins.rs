@@ -98,8 +98,8 @@ pub(super) async fn judge(
 ) -> Result<Vec<Option<ToolDoubt>>, Vec<Option<ToolDoubt>>> {
     let seen: Vec<ReportedTool> = tools.iter().map(seen).collect();
     let orders: Vec<bool> = tools.iter().map(gives_orders).collect();
-    let pins = match compared(guard, place, &seen).await {
-        Ok(pins) => pins,
+    let (pins, new) = match compared(guard, place, &seen).await {
+        Ok(compared) => compared,
         Err(error) => {
             tracing::warn!(%error, "the descriptions of MCP tools cannot be compared with their pins");
             return Err(orders.into_iter().map(|orders| orders.then_some(ToolDoubt::Orders)).collect());
@@ -107,9 +107,9 @@ pub(super) async fn judge(
     };
     let mut doubts = Vec::with_capacity(tools.len());
     for (seen, orders) in seen.iter().zip(orders) {
-        let pinned = pins.pins.iter().find(|pin| pin.tool == seen.tool);
+        let pinned = pins.iter().find(|pin| pin.tool == seen.tool);
         let changed = pinned.is_some_and(|pin| pin.hash != seen.hash);
-        let is_news = pins.new.contains(&seen.tool);
+        let is_news = new.contains(&seen.tool);
         if is_news && (changed || orders) {
             guard.observe(report(place, seen, pinned.filter(|_| changed), orders));
         }
@@ -124,13 +124,12 @@ pub(super) async fn accept(guard: &CallGuard, place: &PinScope<'_>, tools: &[Too
     guard.store().contracts().pin_mcp_tools(place.profile, place.server, &seen, true).await
 }
 
-struct PinComparison {
-    pins: Vec<PinnedTool>,
-    /// Tools that are new, or changed for the first time.
-    new: Vec<String>,
-}
-
-async fn compared(guard: &CallGuard, place: &PinScope<'_>, seen: &[ReportedTool]) -> Result<PinComparison, StoreError> {
+/// Returns the pins, and the names of the tools that are new, or changed for the first time.
+async fn compared(
+    guard: &CallGuard,
+    place: &PinScope<'_>,
+    seen: &[ReportedTool],
+) -> Result<(Vec<PinnedTool>, Vec<String>), StoreError> {
     let store = guard.store();
     let pins = store.contracts().mcp_pins(place.profile, place.server).await?;
     let pin = |seen: &ReportedTool| pins.iter().find(|pin| pin.tool == seen.tool);
@@ -146,7 +145,7 @@ async fn compared(guard: &CallGuard, place: &PinScope<'_>, seen: &[ReportedTool]
     if !changed.is_empty() {
         new.extend(store.contracts().note_changed_mcp_tools(place.profile, place.server, &changed).await?);
     }
-    Ok(PinComparison { pins, new })
+    Ok((pins, new))
 }
 
 /// Returns the event of a tool in doubt. The server's text is the event's input, so the checks treat it as outside

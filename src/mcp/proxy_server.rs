@@ -21,11 +21,11 @@ use rmcp::{
 use serde_json::{Value, json};
 
 use super::{
-    gateway::{McpCaller, McpGateway, UpstreamSlot},
+    gateway::{McpCaller, McpGateway},
     results,
     selection::ResolvedCall,
     server_notices,
-    upstream::{UpstreamError, UpstreamRequestContext},
+    upstream::{Upstream, UpstreamError, UpstreamRequestContext},
 };
 
 /// Most pages of a list that is put together from several servers.
@@ -88,15 +88,14 @@ impl ProxyServer {
     ) -> Answer<ServerResult> {
         let caller = self.caller(&context.extensions)?;
         let unknown = || ErrorData::invalid_params("no prompt or resource has this name", Some(json!({"name": shown})));
-        let (stall, name) = self.gateway.resolve_name(&caller.agent, shown).ok_or_else(unknown)?;
-        stall.upstream.ask(request(name.to_owned()), UpstreamRequestContext::of(context)).await.map_err(plain)
+        let (upstream, name) = self.gateway.resolve_name(&caller.agent, shown).ok_or_else(unknown)?;
+        Ok(upstream.ask(request(name.to_owned()), UpstreamRequestContext::of(context)).await?)
     }
 
     /// Sends a request to the server that offers the resource of this URI.
     async fn ask_about(&self, context: &Context, uri: &str, request: ClientRequest) -> Answer<ServerResult> {
         let caller = self.caller(&context.extensions)?;
-        let asked = self.gateway.ask_about(&caller.agent, uri, request, UpstreamRequestContext::of(context));
-        asked.await.map_err(plain)
+        Ok(self.gateway.ask_about(&caller.agent, uri, request, UpstreamRequestContext::of(context)).await?)
     }
 
     /// Lists the items of all servers that have such; with a single server, returns its pages as they are.
@@ -106,27 +105,27 @@ impl ProxyServer {
         page: Option<PaginatedRequestParams>,
         has: fn(&ServerCapabilities) -> bool,
         ask: fn(Option<PaginatedRequestParams>) -> ClientRequest,
-        mut take: impl FnMut(usize, &UpstreamSlot, ServerResult) -> Option<(Vec<T>, Option<Cursor>)>,
+        mut take: impl FnMut(usize, &Upstream, ServerResult) -> Option<(Vec<T>, Option<Cursor>)>,
     ) -> Answer<(Vec<T>, Option<Cursor>)> {
         let caller = self.caller(&context.extensions)?;
         let odd = || ErrorData::internal_error("the server's answer is not the list that was asked for", None);
         let mut all = Vec::new();
-        for (index, stall) in self.gateway.visible_to(&caller.agent) {
-            if stall.upstream.server_info().is_some_and(|says| !has(&says.capabilities)) {
+        for (index, upstream) in self.gateway.visible_to(&caller.agent) {
+            if upstream.server_info().is_some_and(|says| !has(&says.capabilities)) {
                 continue;
             }
-            if self.gateway.stalls.len() == 1 {
-                let answer = stall.upstream.ask(ask(page), UpstreamRequestContext::of(context)).await.map_err(plain)?;
-                return take(index, stall, answer).ok_or_else(odd);
+            if self.gateway.upstreams.len() == 1 {
+                let answer = upstream.ask(ask(page), UpstreamRequestContext::of(context)).await?;
+                return take(index, upstream, answer).ok_or_else(odd);
             }
             let mut cursor = None;
             for _ in 0..PAGES {
                 let page = PaginatedRequestParams::default().with_cursor(cursor);
                 // A server that is away, or has no such list, does not affect the other servers' items.
-                let Ok(answer) = stall.upstream.ask(ask(Some(page)), UpstreamRequestContext::of(context)).await else {
+                let Ok(answer) = upstream.ask(ask(Some(page)), UpstreamRequestContext::of(context)).await else {
                     break;
                 };
-                let Some((items, next)) = take(index, stall, answer) else { break };
+                let Some((items, next)) = take(index, upstream, answer) else { break };
                 all.extend(items);
                 cursor = next;
                 if cursor.is_none() {
@@ -135,14 +134,6 @@ impl ProxyServer {
             }
         }
         Ok((all, None))
-    }
-}
-
-/// Returns the error of a request that is no call of a tool.
-fn plain(error: UpstreamError) -> ErrorData {
-    match error {
-        UpstreamError::Refused(error) => error,
-        other => ErrorData::internal_error(other.to_string(), None),
     }
 }
 
@@ -226,7 +217,7 @@ impl ServerHandler for ProxyServer {
 
     async fn list_tools(&self, _: Option<PaginatedRequestParams>, context: Context) -> Answer<ListToolsResult> {
         let caller = self.caller(&context.extensions)?;
-        let tools = self.gateway.list(&caller, UpstreamRequestContext::of(&context)).await.map_err(plain)?;
+        let tools = self.gateway.list(&caller, UpstreamRequestContext::of(&context)).await?;
         Ok(private!(ListToolsResult::with_all_items(tools), context))
     }
 
@@ -240,7 +231,7 @@ impl ServerHandler for ProxyServer {
         };
         let found = self.gateway.find(&caller.agent, &request.name, asking).await;
         let answer = match found {
-            Ok(Some((stall, entry))) => self.gateway.call(&caller, (&stall.upstream, &entry), request, &context).await,
+            Ok(Some((upstream, entry))) => self.gateway.call(&caller, (upstream, &entry), request, &context).await,
             Ok(None) => {
                 let words = match self.gateway.selection {
                     Some(_) => "tool not found: search_tools finds the available tools",
@@ -260,9 +251,9 @@ impl ServerHandler for ProxyServer {
     }
 
     async fn list_prompts(&self, page: Option<PaginatedRequestParams>, context: Context) -> Answer<ListPromptsResult> {
-        let take = |_: usize, stall: &UpstreamSlot, answer| {
+        let take = |_: usize, upstream: &Upstream, answer| {
             let ServerResult::ListPromptsResult(mut result) = answer else { return None };
-            result.prompts.iter_mut().for_each(|prompt| prompt.name = self.gateway.shown(stall, &prompt.name));
+            result.prompts.iter_mut().for_each(|prompt| prompt.name = self.gateway.shown(upstream, &prompt.name));
             Some((result.prompts, result.next_cursor))
         };
         let ask =
@@ -293,7 +284,7 @@ impl ServerHandler for ProxyServer {
         page: Option<PaginatedRequestParams>,
         context: Context,
     ) -> Answer<ListResourcesResult> {
-        let take = |index, _: &UpstreamSlot, answer| {
+        let take = |index, _: &Upstream, answer| {
             let ServerResult::ListResourcesResult(result) = answer else { return None };
             for resource in &result.resources {
                 self.gateway.note_place(&resource.uri, index);
@@ -312,7 +303,7 @@ impl ServerHandler for ProxyServer {
         page: Option<PaginatedRequestParams>,
         context: Context,
     ) -> Answer<ListResourceTemplatesResult> {
-        let take = |index, _: &UpstreamSlot, answer| {
+        let take = |index, _: &Upstream, answer| {
             let ServerResult::ListResourceTemplatesResult(result) = answer else { return None };
             let templates = result.resource_templates;
             for template in &templates {
@@ -368,10 +359,10 @@ impl ServerHandler for ProxyServer {
 
     async fn set_level(&self, request: SetLevelRequestParams, context: Context) -> Answer<()> {
         let caller = self.caller(&context.extensions)?;
-        for (_, stall) in self.gateway.visible_to(&caller.agent) {
+        for (_, upstream) in self.gateway.visible_to(&caller.agent) {
             let request = ClientRequest::SetLevelRequest(SetLevelRequest::new(request.clone()));
-            if stall.upstream.server_info().is_some_and(|says| says.capabilities.logging.is_some()) {
-                stall.upstream.ask(request, UpstreamRequestContext::of(&context)).await.map_err(plain)?;
+            if upstream.server_info().is_some_and(|says| says.capabilities.logging.is_some()) {
+                upstream.ask(request, UpstreamRequestContext::of(&context)).await?;
             }
         }
         Ok(())
@@ -398,14 +389,14 @@ impl ServerHandler for ProxyServer {
         let plain: String = request.method.chars().filter(char::is_ascii_graphic).collect::<String>().to_lowercase();
         let known = plain != request.method.to_lowercase() || KNOWN.iter().any(|family| plain.starts_with(family));
         let mut open = self.gateway.visible_to(&caller.agent);
-        let (false, Some((_, stall)), None) = (known, open.next(), open.next()) else {
+        let (false, Some((_, upstream)), None) = (known, open.next(), open.next()) else {
             return Err(if known {
                 ErrorData::invalid_params("the parameters do not fit this method", None)
             } else {
                 ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)
             });
         };
-        let value = self.gateway.call_custom(&caller, &stall.upstream, request, &context).await?;
+        let value = self.gateway.call_custom(&caller, upstream, request, &context).await?;
         Ok(CustomResult::new(match value {
             Value::Object(mut members) if is_modern(&context) => {
                 members.entry("resultType").or_insert_with(|| json!("complete"));

@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rmcp::model::{CallToolRequestParams, CallToolResult, JsonObject, Tool, ToolAnnotations};
+use rmcp::model::{CallToolRequestParams, CallToolResult, JsonObject, Tool, ToolAnnotations, object};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -223,28 +223,25 @@ impl McpGateway {
 
 /// Returns our own tools, whose descriptions say how many others there are.
 fn own(hidden: usize, all: usize) -> [Tool; 2] {
-    let object = |properties: Value, required: &[&str]| {
-        let mut schema = JsonObject::new();
-        schema.insert("type".to_owned(), json!("object"));
-        schema.insert("properties".to_owned(), properties);
-        schema.insert("required".to_owned(), json!(required));
-        schema.insert("additionalProperties".to_owned(), json!(false));
-        schema
+    let schema = |properties: Value, required: &str| {
+        object(json!({
+            "type": "object", "properties": properties, "required": [required], "additionalProperties": false,
+        }))
     };
-    let search = object(
+    let search = schema(
         json!({
             "query": {"type": "string", "description": "What the tool is to do, in plain words."},
             "limit": {"type": "integer", "minimum": 1, "maximum": MOST_FOUND, "default": FOUND,
                 "description": "Most tools to return."},
         }),
-        &["query"],
+        "query",
     );
-    let call = object(
+    let call = schema(
         json!({
             "name": {"type": "string", "description": "The tool's name, as search_tools returned it."},
             "arguments": {"type": "object", "description": "The tool's arguments, by its inputSchema."},
         }),
-        &["name"],
+        "name",
     );
     let finds = format!(
         "Finds tools by what they do, and returns their definitions. {hidden} of the {all} tools here are not listed: search \

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwapOption;
 use parking_lot::RwLock;
 use rmcp::{
     RoleClient, RoleServer,
@@ -38,7 +39,7 @@ use self::{
     child::{Child, TOO_LARGE, UNREADABLE},
     notifications::{NotificationHandler, NotifyingTransport},
 };
-use super::server_notices::ServerNotice;
+use super::{catalogue::Offer, server_notices::ServerNotice};
 use umbra_config::settings::{Mcp, McpUpstream, UpstreamAt};
 use umbra_domain::key::AgentGlobs;
 use umbra_llm::{ClientError, OutboundPolicy};
@@ -54,54 +55,43 @@ const A_WORD: Duration = Duration::from_secs(1);
 /// Requests in a row without an answer in time, before the server is probed; and the longest time of the probe.
 const SILENT: u32 = 3;
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+/// Age up to which a list of tools is used, if the server reports no change.
+const FRESH: Duration = Duration::from_mins(5);
 /// Most bytes of a message beside its result.
 const ENVELOPE: usize = 64 * 1024;
 
-/// Reason why a server did not answer a request. It has no text by the server.
+/// Reason why a server did not answer a request. It has no text by the server, except for an error of the protocol.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UpstreamError {
     /// The server answered with an error of the protocol.
     #[error("the server answered with an error")]
     Refused(ErrorData),
-    /// The server is not running or not reachable.
-    #[error("the server `{server}` is not available ({why}); the next attempt is in {} ms", again.as_millis())]
-    Away { server: Arc<str>, why: String, again: Duration },
-    /// The server ended while the request was under way.
-    #[error(
-        "the server `{0}` ended during the call, which may or may not have run: check its effect before you repeat the \
-         call"
-    )]
-    Died(Arc<str>),
-    /// The answer took too long.
-    #[error("the server `{server}` did not answer within {} s, and the call may or may not have run: check its effect \
-             before you repeat the call", after.as_secs())]
-    Slow { server: Arc<str>, after: Duration },
-    /// The answer is too large.
-    #[error(
-        "the answer of the server `{server}` has more than {bytes} bytes and is not passed on: ask for less at a time, \
-         or raise mcp.max_result_bytes"
-    )]
-    TooLarge { server: Arc<str>, bytes: usize },
     /// The client has cancelled the request.
     #[error("the call was cancelled")]
     Cancelled,
-    /// The descriptions of its tools cannot be compared with their pins.
-    #[error(
-        "the tools of the server `{0}` cannot be compared with their pins because the database does not answer: try \
-         again later"
-    )]
-    Unpinned(Arc<str>),
-    /// The answer does not belong to this request.
-    #[error("the answer of the server `{0}` is not a result of this request")]
-    Odd(Arc<str>),
+    /// There is no answer, for this reason.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<UpstreamError> for ErrorData {
+    /// Returns the error of a request that is no call of a tool.
+    fn from(error: UpstreamError) -> Self {
+        match error {
+            UpstreamError::Refused(error) => error,
+            other => Self::internal_error(other.to_string(), None),
+        }
+    }
 }
 
 /// Server of a profile.
 pub(super) struct Upstream {
     /// Name in the profile; not the name that it gives itself.
-    pub server: Arc<str>,
+    pub server: String,
     /// Agents that may see it; `None` is all.
     pub agents: Option<AgentGlobs>,
+    /// Its tools, as they were last listed.
+    pub tools: ArcSwapOption<Offer>,
     at: At,
     settings: Mcp,
     line: Mutex<ConnectionState>,
@@ -114,13 +104,7 @@ pub(super) struct Upstream {
 
 enum At {
     Child(umbra_config::settings::UpstreamCommand),
-    Url(Box<Remote>),
-}
-
-/// Server at a URL.
-struct Remote {
-    client: reqwest::Client,
-    config: StreamableHttpClientTransportConfig,
+    Url(reqwest::Client, Box<StreamableHttpClientTransportConfig>),
 }
 
 /// State of the connection.
@@ -179,14 +163,15 @@ impl Upstream {
                 config.allow_stateless = true;
                 let headers = umbra_llm::secret_headers(headers);
                 config.custom_headers.extend(headers.iter().map(|(name, value)| (name.clone(), value.clone())));
-                At::Url(Box::new(Remote { client, config }))
+                At::Url(client, Box::new(config))
             }
         };
         let agents = (!spec.agents.is_empty()).then(|| AgentGlobs::compile(&spec.agents).ok()).flatten();
         let stale = Arc::new(AtomicBool::new(true));
         Ok(Self {
-            server: Arc::from(server),
+            server: server.to_owned(),
             agents,
+            tools: ArcSwapOption::empty(),
             at,
             settings: settings.clone(),
             line: Mutex::default(),
@@ -201,14 +186,16 @@ impl Upstream {
         self.agents.as_ref().is_none_or(|agents| agents.contains(agent))
     }
 
+    /// True if its list of tools is known and recent. A restarted server may offer others; a call notices that a server
+    /// is away.
+    pub(super) fn is_fresh(&self) -> bool {
+        let seen = self.tools.load().as_ref().map(|offer| offer.seen);
+        !self.ear.stale.load(Ordering::Relaxed) && seen.is_some_and(|seen| seen.elapsed() < FRESH)
+    }
+
     /// Returns the server's last description of itself.
     pub(super) fn server_info(&self) -> Option<Arc<ServerPeerInfo>> {
         self.says.read().clone()
-    }
-
-    /// True if its tools must be listed again.
-    pub(super) fn is_stale(&self) -> bool {
-        self.ear.stale.load(Ordering::Relaxed)
     }
 
     /// Sets whether its tools must be listed again.
@@ -235,7 +222,7 @@ impl Upstream {
             line.failures += 1;
         }
         if let Some(again) = line.not_before.and_then(|not_before| not_before.checked_duration_since(now)) {
-            return Err(UpstreamError::Away { server: Arc::clone(&self.server), why: line.why.clone(), again });
+            return Err(self.away(&line.why, again));
         }
         match self.connect().await {
             Ok(running) => {
@@ -252,7 +239,7 @@ impl Upstream {
                 line.not_before = Some(Instant::now() + again);
                 tracing::warn!(server = %self.server, why, "an MCP server cannot be reached");
                 why.clone_into(&mut line.why);
-                Err(UpstreamError::Away { server: Arc::clone(&self.server), why: line.why.clone(), again })
+                Err(self.away(why, again))
             }
         }
     }
@@ -289,9 +276,8 @@ impl Upstream {
                 let wire = NotifyingTransport::new(child, self.ear.clone(), Arc::clone(&gone));
                 self.ear.clone().serve_with_lifecycle(wire, lifecycle).await
             }
-            At::Url(remote) => {
-                let transport =
-                    StreamableHttpClientTransport::with_client(remote.client.clone(), remote.config.clone());
+            At::Url(client, config) => {
+                let transport = StreamableHttpClientTransport::with_client(client.clone(), (**config).clone());
                 let wire = NotifyingTransport::new(transport.into_transport(), self.ear.clone(), Arc::clone(&gone));
                 self.ear.clone().serve_with_lifecycle(wire, lifecycle).await
             }
@@ -349,7 +335,12 @@ impl Upstream {
             self.silent.store(0, Ordering::Relaxed);
             self.end_if_dead(&peer).await;
         }
-        Err(UpstreamError::Slow { server: Arc::clone(&self.server), after: late })
+        Err(UpstreamError::Failed(format!(
+            "the server `{}` did not answer within {} s, and the call may or may not have run: check its effect before \
+             you repeat the call",
+            self.server,
+            late.as_secs()
+        )))
     }
 
     /// Ends a server that does not answer a probe: the next request starts it again.
@@ -376,17 +367,37 @@ impl Upstream {
     }
 
     fn failed(&self, error: ServiceError) -> UpstreamError {
-        let server = Arc::clone(&self.server);
         match error {
-            ServiceError::McpError(error) if error.code == TOO_LARGE => {
-                UpstreamError::TooLarge { server, bytes: self.settings.max_result_bytes }
-            }
-            ServiceError::McpError(error) if error.code == UNREADABLE => UpstreamError::Odd(server),
+            ServiceError::McpError(error) if error.code == TOO_LARGE => self.too_large(),
+            ServiceError::McpError(error) if error.code == UNREADABLE => self.odd(),
             ServiceError::McpError(error) => UpstreamError::Refused(error),
             ServiceError::Cancelled { .. } => UpstreamError::Cancelled,
-            ServiceError::UnexpectedResponse => UpstreamError::Odd(server),
-            _ => UpstreamError::Died(server),
+            ServiceError::UnexpectedResponse => self.odd(),
+            _ => UpstreamError::Failed(format!(
+                "the server `{}` ended during the call, which may or may not have run: check its effect before you \
+                 repeat the call",
+                self.server
+            )),
         }
+    }
+
+    fn away(&self, why: &str, again: Duration) -> UpstreamError {
+        let (server, ms) = (&self.server, again.as_millis());
+        UpstreamError::Failed(format!("the server `{server}` is not available ({why}); the next attempt is in {ms} ms"))
+    }
+
+    /// Returns the error for an answer that does not belong to its request.
+    pub(super) fn odd(&self) -> UpstreamError {
+        UpstreamError::Failed(format!("the answer of the server `{}` is not a result of this request", self.server))
+    }
+
+    /// Returns the error for an answer beyond the limit.
+    pub(super) fn too_large(&self) -> UpstreamError {
+        UpstreamError::Failed(format!(
+            "the answer of the server `{}` has more than {} bytes and is not passed on: ask for less at a time, or \
+             raise mcp.max_result_bytes",
+            self.server, self.settings.max_result_bytes
+        ))
     }
 
     /// Ends the server.
