@@ -110,30 +110,9 @@ const SIGNS: &[(Language, Place, &[&str])] = &[
 ];
 
 /// Beginnings of lines that are grammar of a shell and name no program.
-const SHELL_LINES: [&str; 22] = [
-    "if [",
-    "if !",
-    "elif [",
-    "then",
-    "fi",
-    "done",
-    "esac",
-    "while [",
-    "while read",
-    "while ! ",
-    "until ",
-    "[[ ",
-    "[ ",
-    "local ",
-    "export ",
-    "readonly ",
-    "declare ",
-    "typeset ",
-    "set -",
-    "trap ",
-    "source ",
-    "shift",
-];
+const SHELL_LINES: &str = "\
+    if [|if !|elif [|then|fi|done|esac|while [|while read|while ! |until |[[ |[ |local |export |readonly |declare |\
+    typeset |set -|trap |source |shift";
 
 /// Parts of lines that are rare outside of shells.
 const SHELL_PARTS: [&str; 12] =
@@ -242,7 +221,7 @@ fn is_shell(line: &str) -> bool {
     shell::is_command(line)
         || assigns
         || function
-        || SHELL_LINES.iter().any(|sign| line.starts_with(sign))
+        || SHELL_LINES.split('|').any(|sign| line.starts_with(sign))
         || SHELL_PARTS.iter().any(|sign| line.contains(sign)) && !line.starts_with("if (")
 }
 

@@ -239,23 +239,12 @@ impl<'s> Reader<'s> {
 
     /// Adds the command that a variable before a program holds: `GIT_SSH_COMMAND='…' git fetch`.
     fn started_by(&mut self, setting: Node<'_>, depth: usize) {
-        const NAMES: [&str; 12] = [
-            "GIT_SSH_COMMAND",
-            "GIT_SSH",
-            "GIT_PROXY_COMMAND",
-            "GIT_EXTERNAL_DIFF",
-            "GIT_PAGER",
-            "GIT_EDITOR",
-            "GIT_SEQUENCE_EDITOR",
-            "PAGER",
-            "MANPAGER",
-            "EDITOR",
-            "VISUAL",
-            "RSYNC_RSH",
-        ];
+        const NAMES: &str = "\
+            GIT_SSH_COMMAND GIT_SSH GIT_PROXY_COMMAND GIT_EXTERNAL_DIFF GIT_PAGER GIT_EDITOR GIT_SEQUENCE_EDITOR \
+            PAGER MANPAGER EDITOR VISUAL RSYNC_RSH";
         let name = setting.child_by_field_name("name").map(|name| self.source(name));
         if let (true, Some(value)) =
-            (name.is_some_and(|name| NAMES.contains(&name)), setting.child_by_field_name("value"))
+            (name.is_some_and(|name| NAMES.split(' ').any(|known| known == name)), setting.child_by_field_name("value"))
         {
             let words = vec![Word::plain("sh"), Word::plain("-c"), self.word(value, depth)];
             self.parsed.pipelines.push(vec![ShellCommand {

@@ -76,6 +76,9 @@ pub fn resolve(pipeline: Pipeline) -> Resolved {
     resolved
 }
 
+/// Tests and options of `find` that leave out no file by its name or age.
+const UNFILTERED: &str = "type not print print0 depth xdev mount mindepth maxdepth L H P";
+
 /// Returns the names that the command before passes on, and those that this command passes on in turn.
 fn names(
     command: &ShellCommand,
@@ -90,23 +93,7 @@ fn names(
         "find" | "fd" => {
             let filters = |(at, arg): (usize, &Word)| {
                 !is_denied(args, at)
-                    && arg.text.strip_prefix('-').is_some_and(|test| {
-                        !matches!(
-                            test,
-                            "type"
-                                | "not"
-                                | "print"
-                                | "print0"
-                                | "depth"
-                                | "xdev"
-                                | "mount"
-                                | "mindepth"
-                                | "maxdepth"
-                                | "L"
-                                | "H"
-                                | "P"
-                        )
-                    })
+                    && arg.text.strip_prefix('-').is_some_and(|test| !UNFILTERED.split(' ').any(|one| one == test))
             };
             let root = if program == "fd" { "." } else { first.unwrap_or(".") };
             // Every file found has this name.

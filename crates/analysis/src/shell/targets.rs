@@ -178,55 +178,16 @@ pub fn is_disk(path: &str) -> bool {
 
 /// True if a text names a file whose content is a credential, such as `~/.ssh/id_rsa` or `.env`.
 pub fn is_credential_file(text: &str) -> bool {
-    const PLACES: [&str; 44] = [
-        "/etc/gshadow",
-        "/etc/master.passwd",
-        "/etc/security/opasswd",
-        "/etc/krb5.keytab",
-        "privkey.pem",
-        "_key.pem",
-        "-key.pem",
-        "_rsa.key",
-        "private.key",
-        "private_key",
-        ".terraform.d/credentials",
-        ".config/rclone/rclone.conf",
-        ".cargo/credentials",
-        ".config/doctl",
-        "accessTokens.json",
-        "service-account.json",
-        "serviceAccount.json",
-        "key4.db",
-        ".ssh/id_",
-        ".ssh/*",
-        "id_rsa",
-        "id_ed25519",
-        "id_ecdsa",
-        ".aws/credentials",
-        ".netrc",
-        "_netrc",
-        ".npmrc",
-        ".pypirc",
-        ".pgpass",
-        ".my.cnf",
-        ".kube/config",
-        ".docker/config.json",
-        ".git-credentials",
-        "/etc/shadow",
-        ".config/gcloud",
-        ".azure/accessTokens",
-        ".gnupg/",
-        "login.keychain",
-        "Login Data",
-        ".config/gh/hosts",
-        ".vault-token",
-        "wallet.dat",
-        "/proc/self/environ",
-        "credentials.json",
-    ];
+    const PLACES: &str = "\
+        /etc/gshadow|/etc/master.passwd|/etc/security/opasswd|/etc/krb5.keytab|privkey.pem|_key.pem|-key.pem|\
+        _rsa.key|private.key|private_key|.terraform.d/credentials|.config/rclone/rclone.conf|.cargo/credentials|\
+        .config/doctl|accessTokens.json|service-account.json|serviceAccount.json|key4.db|.ssh/id_|.ssh/*|id_rsa|\
+        id_ed25519|id_ecdsa|.aws/credentials|.netrc|_netrc|.npmrc|.pypirc|.pgpass|.my.cnf|.kube/config|\
+        .docker/config.json|.git-credentials|/etc/shadow|.config/gcloud|.azure/accessTokens|.gnupg/|\
+        login.keychain|Login Data|.config/gh/hosts|.vault-token|wallet.dat|/proc/self/environ|credentials.json";
     /// Every such name contains one of these. The function runs for each argument of each command; few get further.
     static SIGNS: LazyLock<Option<AhoCorasick>> =
-        LazyLock::new(|| AhoCorasick::new(PLACES.iter().chain(&[".env", "/.ssh", "/.kube", "/.aws"])).ok());
+        LazyLock::new(|| AhoCorasick::new(PLACES.split('|').chain([".env", "/.ssh", "/.kube", "/.aws"])).ok());
     if !SIGNS.as_ref().is_some_and(|signs| signs.is_match(text)) {
         return false;
     }
@@ -240,7 +201,7 @@ pub fn is_credential_file(text: &str) -> bool {
         });
     let key_dir = ["/.ssh", "/.kube", "/.aws"].iter().any(|dir| text.trim_end_matches('/').ends_with(dir));
     let public = text.rsplit('.').next() == Some("pub");
-    !public && (env_file || key_dir || PLACES.iter().any(|place| text.contains(place)))
+    !public && (env_file || key_dir || PLACES.split('|').any(|place| text.contains(place)))
 }
 
 /// True if a pattern such as `/e?c/sh*w` names a file that holds credentials.

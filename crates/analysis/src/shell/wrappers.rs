@@ -93,6 +93,11 @@ pub(super) fn is_assignment(word: &str) -> bool {
         .is_some_and(|(name, _)| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
 }
 
+/// Long options that take the next argument.
+const VALUED: &str = "\
+    --user --group --env --workdir --name --volume --namespace --container --max-args --chdir --unset --signal \
+    --kill-after --target --max-procs --delimiter --host --env-file --network --entrypoint";
+
 /// Returns the number of leading arguments that are options. `with_value` lists short options that take the next
 /// argument.
 pub(super) fn after_options(args: &[Word], with_value: &str) -> usize {
@@ -108,29 +113,7 @@ pub(super) fn after_options(args: &[Word], with_value: &str) -> usize {
         let letters =
             arg.get(1..).filter(|letters| letters.len() <= 4 && letters.bytes().all(|b| b.is_ascii_alphanumeric()));
         let takes = letters.is_some_and(|letters| letters.find(|c| with_value.contains(c)) == Some(letters.len() - 1));
-        let long = matches!(
-            arg,
-            "--user"
-                | "--group"
-                | "--env"
-                | "--workdir"
-                | "--name"
-                | "--volume"
-                | "--namespace"
-                | "--container"
-                | "--max-args"
-                | "--chdir"
-                | "--unset"
-                | "--signal"
-                | "--kill-after"
-                | "--target"
-                | "--max-procs"
-                | "--delimiter"
-                | "--host"
-                | "--env-file"
-                | "--network"
-                | "--entrypoint"
-        );
+        let long = VALUED.split(' ').any(|option| option == arg);
         at += usize::from(takes || long);
     }
     at
