@@ -7,7 +7,7 @@ use std::{ops::Range, sync::LazyLock};
 use aho_corasick::AhoCorasick;
 
 use super::{
-    SecretFinding,
+    Needles, SecretFinding, each_literal,
     literals::{Notation, hyphenated, to_end_of_word, value_after, whole, with_tail},
     named, names,
     score::{NameEvidence, is_identifier, is_spaced, judge, may_judge},
@@ -15,64 +15,23 @@ use super::{
 };
 use umbra_domain::Severity;
 
-type Find = fn(&str, Range<usize>) -> Option<SecretFinding>;
-
 /// Words within names that trigger this rule.
-pub(super) const NEEDLES: &[(&str, Find)] = &[
-    ("pass", strong),
-    ("pwd", strong),
-    ("secret", strong),
-    ("token", strong),
-    ("apikey", strong),
-    ("api_key", strong),
-    ("api-key", strong),
-    ("api key", strong),
-    ("access_key", strong),
-    ("accesskey", strong),
-    ("access-key", strong),
-    ("private_key", strong),
-    ("privatekey", strong),
-    ("account_key", strong),
-    ("auth_key", strong),
-    ("authkey", strong),
-    ("credential", strong),
-    ("key", weak),
-    ("access", weak),
-    ("private", weak),
-    ("session", weak),
-    ("cookie", weak),
-    ("auth", weak),
-    ("psk", strong),
-    ("jwt", strong),
-    ("otp_se", strong),
-    ("otp-se", strong),
-    ("otpse", strong),
-    ("pw=", short),
-    ("pw:", short),
-    ("pw =", short),
-    ("pw\"", short),
-    ("pw'", short),
-    ("pw\\\"", short),
-    ("contrase\u{f1}a", strong),
-    ("contrasena", strong),
-    ("mot de passe", strong),
-    ("mot_de_passe", strong),
-    ("motdepasse", strong),
-    ("kennwort", strong),
-    ("wachtwoord", strong),
-    ("senha", strong),
-    ("has\u{142}o", strong),
-    ("l\u{f6}senord", strong),
-    ("heslo", strong),
-    ("jelsz\u{f3}", strong),
-    ("\u{15f}ifre", strong),
-    ("parola", strong),
-    ("\u{43f}\u{430}\u{440}\u{43e}\u{43b}\u{44c}", strong),
-    ("\u{41f}\u{430}\u{440}\u{43e}\u{43b}\u{44c}", strong),
-    ("\u{5bc6}\u{7801}", strong),
-    ("\u{5bc6}\u{78bc}", strong),
-    ("\u{30d1}\u{30b9}\u{30ef}\u{30fc}\u{30c9}", strong),
-    ("\u{be44}\u{bc00}\u{bc88}\u{d638}", strong),
+pub(super) const NEEDLES: Needles = &[
+    (
+        "pass|pwd|secret|token|apikey|api_key|api-key|api key|access_key|accesskey|access-key|private_key|privatekey|\
+         account_key|auth_key|authkey|credential",
+        strong,
+    ),
+    ("key|access|private|session|cookie|auth", weak),
+    ("psk|jwt|otp_se|otp-se|otpse", strong),
+    ("pw=|pw:|pw =|pw\"|pw'|pw\\\"", short),
+    (
+        "contrase\u{f1}a|contrasena|mot de passe|mot_de_passe|motdepasse|kennwort|wachtwoord|senha|has\u{142}o|\
+         l\u{f6}senord|heslo|jelsz\u{f3}|\u{15f}ifre|parola|\u{43f}\u{430}\u{440}\u{43e}\u{43b}\u{44c}|\
+         \u{41f}\u{430}\u{440}\u{43e}\u{43b}\u{44c}|\u{5bc6}\u{7801}|\u{5bc6}\u{78bc}|\
+         \u{30d1}\u{30b9}\u{30ef}\u{30fc}\u{30c9}|\u{be44}\u{bc00}\u{bc88}\u{d638}",
+        strong,
+    ),
 ];
 
 /// True if a name is the word for a password in a language other than English.
@@ -85,7 +44,7 @@ fn is_foreign(lower: &str) -> bool {
 /// True if a name contains a word that triggers these rules.
 pub(super) fn names_secret(name: &str) -> bool {
     static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-        AhoCorasick::builder().ascii_case_insensitive(true).build(NEEDLES.iter().map(|(word, _)| *word)).ok()
+        AhoCorasick::builder().ascii_case_insensitive(true).build(each_literal(NEEDLES).map(|(word, _)| word)).ok()
     });
     WORDS.as_ref().is_some_and(|words| words.is_match(name))
 }
@@ -100,7 +59,7 @@ pub(super) fn in_cell(name: &str, text: &str, cell: Range<usize>) -> Option<Secr
     }
     let severity = judge(name, value, NameEvidence::Strong, Notation::Separate)?;
     let (rule, title) = kind(&lower);
-    Some(SecretFinding { span: cell, rule, title, severity })
+    Some(SecretFinding::new(cell, rule, title, severity))
 }
 
 fn strong(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
@@ -139,7 +98,7 @@ fn key_behind_word(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     if names::is_open(&name.to_ascii_lowercase()) || names::is_lookup_name(name, text.get(span.clone())?) {
         return None;
     }
-    Some(SecretFinding { span, rule: "service_key", title: "a service key", severity: Severity::Warning })
+    Some(SecretFinding::new(span, "service_key", "a service key", Severity::Warning))
 }
 
 fn assigned(text: &str, hit: Range<usize>, strength: NameEvidence) -> Option<SecretFinding> {
@@ -157,12 +116,7 @@ fn assigned(text: &str, hit: Range<usize>, strength: NameEvidence) -> Option<Sec
     let name = text.get(start..end)?;
     let capitals = text.get(hit.clone())?.bytes().all(|b| b.is_ascii_uppercase());
     if let Some(value) = hyphenated(text, hit.end, right).filter(|_| strength == NameEvidence::Strong || capitals) {
-        return Some(SecretFinding {
-            span: value,
-            rule: "generic_secret",
-            title: "a secret",
-            severity: Severity::Warning,
-        });
+        return Some(SecretFinding::new(value, "generic_secret", "a secret", Severity::Warning));
     }
     if right > 30 {
         return None;
@@ -225,7 +179,7 @@ fn assigned(text: &str, hit: Range<usize>, strength: NameEvidence) -> Option<Sec
     let span = whole(text, value);
     let span = if matches!(written, Notation::Shell | Notation::Bare) { with_tail(text, span) } else { span };
     let span = if written == Notation::Shell { to_end_of_word(text, start..end, span) } else { span };
-    Some(SecretFinding { span, rule, title, severity })
+    Some(SecretFinding::new(span, rule, title, severity))
 }
 
 /// Returns the rule of a name, and the title of its value.
@@ -280,7 +234,7 @@ fn within_json(json: &str, start: usize) -> Option<SecretFinding> {
             && values::is_mixed(part);
         if dense && values::entropy(part) >= 3.0 && !values::is_placeholder(part) {
             let span = start + at..start + at + part.len();
-            return Some(SecretFinding { span, rule: "generic_token", title: "a token", severity: Severity::Critical });
+            return Some(SecretFinding::new(span, "generic_token", "a token", Severity::Critical));
         }
         at += part.len() + 1;
     }

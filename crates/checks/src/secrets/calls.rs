@@ -3,38 +3,17 @@
 
 use std::ops::Range;
 
-use super::{SecretFinding, gibberish::is_gibberish, structured::is_password, values};
+use super::{Needles, SecretFinding, gibberish::is_gibberish, structured::is_password, values};
 use umbra_domain::Severity;
 
-type Find = fn(&str, Range<usize>) -> Option<SecretFinding>;
-
 /// Literals that trigger these rules.
-pub(super) const NEEDLES: &[(&str, Find)] = &[
-    ("auth=(", second_argument),
-    ("auth = (", second_argument),
-    ("auth: (", second_argument),
-    ("basicauth(", second_argument),
-    ("basic_auth(", second_argument),
-    (".login(", second_argument),
-    (".auth(", second_argument),
-    ("mysqli(", third_argument),
-    ("mysqli_connect(", third_argument),
-    ("pdo(", third_argument),
+pub(super) const NEEDLES: Needles = &[
+    ("auth=(|auth = (|auth: (|basicauth(|basic_auth(|.login(|.auth(", second_argument),
+    ("mysqli(|mysqli_connect(|pdo(", third_argument),
     ("curlopt_userpwd", pair_after),
-    ("b64encode(", pair),
-    ("base64_encode(", pair),
-    ("btoa(", pair),
-    ("identified by", quoted),
-    ("identified with", quoted),
-    ("convertto-securestring", quoted),
-    ("\"d\":", key_part),
-    ("\"d\" :", key_part),
-    ("\\\"d\\\":", key_part),
-    ("\"p\":", key_part),
-    ("\"q\":", key_part),
-    ("\"dp\":", key_part),
-    ("\"dq\":", key_part),
-    ("\"qi\":", key_part),
+    ("b64encode(|base64_encode(|btoa(", pair),
+    ("identified by|identified with|convertto-securestring", quoted),
+    (r#""d":|"d" :|\"d\":|"p":|"q":|"dp":|"dq":|"qi":"#, key_part),
 ];
 
 /// Longest value that is read, in bytes.
@@ -97,7 +76,7 @@ fn password(text: &str, span: Range<usize>) -> Option<SecretFinding> {
     }
     let strong = value.len() >= 10 && values::entropy(value) >= 3.0;
     let severity = if strong { Severity::Critical } else { Severity::Warning };
-    Some(SecretFinding { span, rule: "call_password", title: "a password in a function call", severity })
+    Some(SecretFinding::new(span, "call_password", "a password in a function call", severity))
 }
 
 /// Finds a secret part of a JSON web key (RFC 7518, 6.2.2 and 6.3.2), near the member `kty`.
@@ -116,13 +95,12 @@ fn key_part(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     }
     let from = text.floor_char_boundary(hit.start.saturating_sub(NEAR));
     let near = text.get(from..text.floor_char_boundary(span.end + NEAR))?;
-    let title = "the secret part of a JSON web key";
-    memchr::memmem::find(near.as_bytes(), b"\"kty").is_some().then_some(SecretFinding {
+    memchr::memmem::find(near.as_bytes(), b"\"kty").is_some().then_some(SecretFinding::new(
         span,
-        rule: "json_web_key",
-        title,
-        severity: Severity::Critical,
-    })
+        "json_web_key",
+        "the secret part of a JSON web key",
+        Severity::Critical,
+    ))
 }
 
 /// Returns the inside of the literal that begins at a place.

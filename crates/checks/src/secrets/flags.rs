@@ -4,39 +4,26 @@
 
 use std::ops::Range;
 
-use super::{SecretFinding, gibberish::is_gibberish, structured::is_password, values};
+use super::{Needles, SecretFinding, gibberish::is_gibberish, structured::is_password, values};
 use umbra_domain::Severity;
 
-type Find = fn(&str, Range<usize>) -> Option<SecretFinding>;
-
 /// Names of commands that trigger these rules.
-pub(super) const NEEDLES: &[(&str, Find)] = &[
-    ("sshpass", |text, hit| option(text, hit, &["-p"], ValuePlace::Either)),
-    ("mysql", |text, hit| option(text, hit, &["-p"], ValuePlace::Glued)),
-    ("mariadb", |text, hit| option(text, hit, &["-p"], ValuePlace::Glued)),
-    ("docker login", |text, hit| option(text, hit, &["-p"], ValuePlace::Either)),
-    ("podman login", |text, hit| option(text, hit, &["-p"], ValuePlace::Either)),
-    ("registry login", |text, hit| option(text, hit, &["-p"], ValuePlace::Either)),
-    ("az login", |text, hit| option(text, hit, &["-p"], ValuePlace::Either)),
-    ("oc login", |text, hit| option(text, hit, &["-p"], ValuePlace::Either)),
-    ("mongosh", |text, hit| option(text, hit, &["-p"], ValuePlace::Either)),
-    ("mongodump", |text, hit| option(text, hit, &["-p"], ValuePlace::Either)),
-    ("mongorestore", |text, hit| option(text, hit, &["-p"], ValuePlace::Either)),
+pub(super) const NEEDLES: Needles = &[
+    (
+        "sshpass|docker login|podman login|registry login|az login|oc login|mongosh|mongodump|mongorestore",
+        |text, hit| option(text, hit, &["-p"], ValuePlace::Either),
+    ),
+    ("mysql|mariadb|7z ", |text, hit| option(text, hit, &["-p"], ValuePlace::Glued)),
     ("psexec", |text, hit| option(text, hit, &["-p"], ValuePlace::Apart)),
     ("redis-cli", |text, hit| option(text, hit, &["-a"], ValuePlace::Either)),
-    ("sqlcmd", |text, hit| option(text, hit, &["-P"], ValuePlace::Either)),
+    ("sqlcmd|zip ", |text, hit| option(text, hit, &["-P"], ValuePlace::Either)),
     ("ldap", |text, hit| option(text, hit, &["-w"], ValuePlace::Either)),
-    ("7z ", |text, hit| option(text, hit, &["-p"], ValuePlace::Glued)),
-    ("zip ", |text, hit| option(text, hit, &["-P"], ValuePlace::Either)),
-    ("plink", |text, hit| option(text, hit, &["-pw"], ValuePlace::Apart)),
-    ("pscp", |text, hit| option(text, hit, &["-pw"], ValuePlace::Apart)),
+    ("plink|pscp", |text, hit| option(text, hit, &["-pw"], ValuePlace::Apart)),
     ("openssl enc", |text, hit| option(text, hit, &["-k"], ValuePlace::Apart)),
     ("gh secret set", |text, hit| option(text, hit, &["--body", "-b"], ValuePlace::Either)),
     ("htpasswd", htpasswd),
     ("chpasswd", |text, hit| piped(text, hit, true)),
-    ("sudo -s", |text, hit| piped(text, hit, false)),
-    ("passwd --stdin", |text, hit| piped(text, hit, false)),
-    ("password-stdin", |text, hit| piped(text, hit, false)),
+    ("sudo -s|passwd --stdin|password-stdin", |text, hit| piped(text, hit, false)),
 ];
 
 /// Most bytes of a command that are read.
@@ -152,5 +139,5 @@ fn judge(text: &str, span: Range<usize>) -> Option<SecretFinding> {
     }
     let strong = value.len() >= 10 && values::entropy(value) >= 3.0;
     let severity = if strong { Severity::Critical } else { Severity::Warning };
-    Some(SecretFinding { span, rule: "command_password", title: "a password on a command line", severity })
+    Some(SecretFinding::new(span, "command_password", "a password on a command line", severity))
 }

@@ -152,7 +152,7 @@ impl Format {
             values::Appearance::Example => Severity::Info,
             values::Appearance::Placeholder => return None,
         };
-        Some(SecretFinding { span, rule: self.id, title: self.title, severity })
+        Some(SecretFinding::new(span, self.id, self.title, severity))
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn credential_by_name(lead: Lead<'_>, value: &str) -> Option<SecretFi
     let lower = name.to_ascii_lowercase();
     let is_password = ["pass", "pw"].iter().any(|word| lower.contains(word));
     let (rule, title) = assignments::kind(if is_password { "password" } else { &lower });
-    Some(SecretFinding { span: 0..value.len(), rule, title, severity: Severity::Warning })
+    Some(SecretFinding::new(0..value.len(), rule, title, Severity::Warning))
 }
 
 /// Schemes before the credential in a header.

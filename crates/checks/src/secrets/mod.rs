@@ -63,13 +63,28 @@ pub(super) struct SecretFinding {
 /// Shortest literal that the scanner can find, in bytes.
 pub(super) const SHORTEST_LITERAL: usize = 3;
 
+impl SecretFinding {
+    fn new(span: Range<usize>, rule: &'static str, title: &'static str, severity: Severity) -> Self {
+        Self { span, rule, title, severity }
+    }
+}
+
 /// Rule that a literal triggers: from the text and the literal's place to the credential there.
+type Find = fn(&str, Range<usize>) -> Option<SecretFinding>;
+
+/// Rows of literals, `|` between them, and the rule that each of them triggers.
+type Needles = &'static [(&'static str, Find)];
+
+fn each_literal(rows: Needles) -> impl Iterator<Item = (&'static str, Find)> {
+    rows.iter().flat_map(|(literals, find)| literals.split('|').map(|literal| (literal, *find)))
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Finder {
     Format(usize),
-    Special(fn(&str, Range<usize>) -> Option<SecretFinding>),
+    Special(Find),
     /// Value that may be assigned to a name here.
-    Assigned(fn(&str, Range<usize>) -> Option<SecretFinding>),
+    Assigned(Find),
     /// Header of a table that may be here.
     Column,
     /// Escaped characters.
@@ -99,10 +114,10 @@ impl SecretRules {
             .iter()
             .enumerate()
             .flat_map(|(at, format)| format.keywords.iter().map(move |keyword| (keyword.as_str(), Finder::Format(at))));
-        let carried = structured::NEEDLES.iter().map(|(needle, find)| (*needle, Finder::Special(*find)));
-        let assigned = assignments::NEEDLES.iter().map(|(needle, find)| (*needle, Finder::Assigned(*find)));
-        let special = [flags::NEEDLES, calls::NEEDLES].into_iter().flatten();
-        let special = special.map(|(needle, find)| (*needle, Finder::Special(*find)));
+        let special = |(needle, find)| (needle, Finder::Special(find));
+        let carried = each_literal(structured::NEEDLES).map(special);
+        let assigned = each_literal(assignments::NEEDLES).map(|(needle, find)| (needle, Finder::Assigned(find)));
+        let special = [flags::NEEDLES, calls::NEEDLES].into_iter().flat_map(each_literal).map(special);
         let columns = separated::COLUMNS.into_iter().map(|needle| (needle, Finder::Column));
         let escapes = escaped::NEEDLES.into_iter().map(|needle| (needle, Finder::Escape));
         let (literals, finders): (Vec<&str>, Vec<Finder>) =

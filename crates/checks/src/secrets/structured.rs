@@ -5,37 +5,26 @@ use std::{ops::Range, sync::LazyLock};
 
 use regex::Regex;
 
-use super::{SecretFinding, encoded::decode, gibberish::is_gibberish, samples, values};
+use super::{Needles, SecretFinding, encoded::decode, gibberish::is_gibberish, samples, values};
 use umbra_domain::Severity;
 
-type Find = fn(&str, Range<usize>) -> Option<SecretFinding>;
-
 /// Literals, each with its rule.
-pub(super) const NEEDLES: &[(&str, Find)] = &[
-    ("-----BEGIN ", private_key),
-    ("---- BEGIN ", private_key),
-    ("MIIEpAIBAAKCAQEA", bare_key),
-    ("MIIEowIBAAKCAQEA", bare_key),
-    ("MIIEogIBAAKCAQEA", bare_key),
-    ("MIIJKAIBAAKCAgEA", bare_key),
-    ("MIIJKQIBAAKCAgEA", bare_key),
-    ("MIIJJwIBAAKCAgEA", bare_key),
-    ("MIIEvgIBADANBgkqhkiG9w0BAQEFAASC", bare_key),
-    ("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", bare_key),
+pub(super) const NEEDLES: Needles = &[
+    ("-----BEGIN |---- BEGIN ", private_key),
+    ("MIIEpAIBAAKCAQEA|MIIEowIBAAKCAQEA|MIIEogIBAAKCAQEA", bare_key),
+    ("MIIJKAIBAAKCAgEA|MIIJKQIBAAKCAgEA|MIIJJwIBAAKCAgEA", bare_key),
+    ("MIIEvgIBADANBgkqhkiG9w0BAQEFAASC|MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", bare_key),
     ("MIIEvAIBADANBgkqhkiG9w0BAQEFAASC", bare_key),
     ("PuTTY-User-Key-File-", putty_key),
     ("eyJ", json_web_token),
     ("://", url_credentials),
-    ("signature=", signature),
-    ("?sig=", signature),
-    ("&sig=", signature),
+    ("signature=|?sig=|&sig=", signature),
     ("bearer ", bearer),
     ("basic ", basic),
     ("authorization", authorization),
     (" pass:", openssl_password),
     ("\"auth\":", registry_auth),
-    (" -u", curl_user),
-    ("--user", curl_user),
+    (" -u|--user", curl_user),
 ];
 
 /// Longest private key block that is searched, in bytes (an RSA key of 16,384 bits takes 13 KB).
@@ -71,12 +60,7 @@ fn private_key(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
             tail.get(end_label..)?.bytes().take_while(|b| matches!(b, b'-' | b' ') || b.is_ascii_uppercase()).count();
         end += end_label + close;
     }
-    Some(SecretFinding {
-        span: hit.start..end,
-        rule: "private_key",
-        title: "a private key",
-        severity: Severity::Critical,
-    })
+    Some(SecretFinding::new(hit.start..end, "private_key", "a private key", Severity::Critical))
 }
 
 fn is_key_byte(byte: u8) -> bool {
@@ -111,12 +95,8 @@ fn bare_key(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
         end += gap + next;
     }
     let body = text.get(hit.start..hit.start + end)?;
-    (end >= 60 && values::entropy(body) >= 4.0).then_some(SecretFinding {
-        span: hit.start..hit.start + end,
-        rule: "private_key",
-        title: "a private key",
-        severity: Severity::Critical,
-    })
+    let found = SecretFinding::new(hit.start..hit.start + end, "private_key", "a private key", Severity::Critical);
+    (end >= 60 && values::entropy(body) >= 4.0).then_some(found)
 }
 
 /// Returns the length of a line's end, plain or escaped, with the blanks of the next line.
@@ -131,12 +111,8 @@ fn putty_key(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let body = window.get(at..)?;
     let length = body.find("Private-MAC:").unwrap_or_else(|| body.bytes().take_while(|b| is_key_byte(*b)).count());
     let span = hit.start + at..hit.start + at + length;
-    (length > 60).then_some(SecretFinding {
-        span,
-        rule: "putty_private_key",
-        title: "a PuTTY private key",
-        severity: Severity::Critical,
-    })
+    let found = SecretFinding::new(span, "putty_private_key", "a PuTTY private key", Severity::Critical);
+    (length > 60).then_some(found)
 }
 
 fn json_web_token(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
@@ -179,7 +155,7 @@ fn json_web_token(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     }
     let alg = header.get("alg").and_then(serde_json::Value::as_str).unwrap_or_default();
     let severity = if alg.eq_ignore_ascii_case("none") { Severity::Warning } else { Severity::Critical };
-    Some(SecretFinding { span: hit.start..end, rule: "json_web_token", title: "a JSON web token", severity })
+    Some(SecretFinding::new(hit.start..end, "json_web_token", "a JSON web token", severity))
 }
 
 fn url_credentials(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
@@ -208,7 +184,7 @@ fn url_credentials(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let weak = password.len() < 6 || local.iter().any(|name| host.starts_with(name)) || host.contains("example.");
     let start = hit.end + user.len() + 1;
     let severity = if weak { Severity::Warning } else { Severity::Critical };
-    Some(SecretFinding { span: start..hit.end + at, rule: "url_credentials", title: "a password in a URL", severity })
+    Some(SecretFinding::new(start..hit.end + at, "url_credentials", "a password in a URL", severity))
 }
 
 /// True if the text in a password's place is a password, and not a variable or the word itself.
@@ -243,23 +219,20 @@ fn bearer(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let window = text.get(hit.end..text.floor_char_boundary(hit.end + 1600))?;
     let token = TOKEN.as_ref()?.find(window)?;
     let value = token.as_str().trim_end_matches('.');
-    let looks = is_random(value);
     let span = hit.end..hit.end + value.len();
-    looks.then_some(SecretFinding { span, rule: "bearer_token", title: "a bearer token", severity: Severity::Critical })
+    is_random(value).then_some(SecretFinding::new(span, "bearer_token", "a bearer token", Severity::Critical))
 }
 
 fn basic(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let span = encoded_pair(text, hit.end)?;
-    let title = "a password in a Basic Authorization header";
-    Some(SecretFinding { span, rule: "basic_auth", title, severity: Severity::Critical })
+    Some(SecretFinding::new(span, "basic_auth", "a password in a Basic Authorization header", Severity::Critical))
 }
 
 /// Finds `"auth": "…"` of a container registry's settings.
 fn registry_auth(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let lead = text.get(hit.end..)?.bytes().take(8).take_while(|b| matches!(b, b' ' | b'"')).count();
     let span = encoded_pair(text, hit.end + lead)?;
-    let title = "a container registry's password";
-    Some(SecretFinding { span, rule: "registry_auth", title, severity: Severity::Critical })
+    Some(SecretFinding::new(span, "registry_auth", "a container registry's password", Severity::Critical))
 }
 
 /// Returns the range of a user and a password in base64 that begin at `at`.
@@ -293,14 +266,9 @@ fn authorization(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     }
     let end = lead + body + run(lead + body, usize::MAX, |b| *b == b'=');
     let value = window.get(lead..end)?;
-    let looks = is_random(value);
     let span = hit.start + lead..hit.start + end;
-    looks.then_some(SecretFinding {
-        span,
-        rule: "authorization_header",
-        title: "a credential in an Authorization header",
-        severity: Severity::Critical,
-    })
+    let title = "a credential in an Authorization header";
+    is_random(value).then_some(SecretFinding::new(span, "authorization_header", title, Severity::Critical))
 }
 
 /// Finds `&X-Amz-Signature=…`, `&Signature=…`, `&sig=…`. A signed URL grants access without a key while it is valid
@@ -315,12 +283,8 @@ fn signature(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let length = rest.iter().take(LONGEST).take_while(part).count();
     let value = text.get(hit.end..hit.end + length)?;
     let span = hit.end..hit.end + length;
-    (in_query && length >= 32 && is_random(value)).then_some(SecretFinding {
-        span,
-        rule: "signed_url",
-        title: "the signature of a signed URL",
-        severity: Severity::Warning,
-    })
+    let found = SecretFinding::new(span, "signed_url", "the signature of a signed URL", Severity::Warning);
+    (in_query && length >= 32 && is_random(value)).then_some(found)
 }
 
 /// Finds `openssl … -passin pass:PASSWORD`.
@@ -331,12 +295,8 @@ fn openssl_password(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let value = text.get(hit.end..hit.end + length)?;
     let span = hit.end..hit.end + length;
     let title = "an OpenSSL password on a command line";
-    (before.contains("-pass") && length >= 4 && is_password(value)).then_some(SecretFinding {
-        span,
-        rule: "openssl_password",
-        title,
-        severity: Severity::Warning,
-    })
+    let found = SecretFinding::new(span, "openssl_password", title, Severity::Warning);
+    (before.contains("-pass") && length >= 4 && is_password(value)).then_some(found)
 }
 
 /// Finds `curl -u user:password`, and wget's `--user`.
@@ -364,10 +324,5 @@ fn curl_user(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
         return None;
     }
     let span = hit.end + password.start()..hit.end + password.end();
-    Some(SecretFinding {
-        span,
-        rule: "curl_user",
-        title: "a password on a curl command line",
-        severity: Severity::Critical,
-    })
+    Some(SecretFinding::new(span, "curl_user", "a password on a curl command line", Severity::Critical))
 }
