@@ -6,7 +6,7 @@ use std::{ops::Range, sync::LazyLock};
 use aho_corasick::AhoCorasick;
 use regex::Regex;
 
-use super::Detection;
+use super::{Detection, word_lists};
 use umbra_analysis::{
     code::{CallMeaning, Language, Started, started},
     shell::targets::{PathKind, classify, is_credential_file},
@@ -20,17 +20,9 @@ const MOST_LITERALS: usize = 16;
 pub(super) fn detect_in_code(code: &str) -> Option<Detection> {
     let lower = code.to_ascii_lowercase();
     let says = |calls: &[&str]| calls.iter().any(|call| lower.contains(call));
-    if says(&[
-        "urlopen(",
-        "requests.get(",
-        "http.get(",
-        "fetch(",
-        "open-uri",
-        "file_get_contents(\"http",
-        "file_get_contents('http",
-        "net/http",
-        "lwp::simple",
-    ]) && says(&["exec(", "eval(", "eval ", "then(eval", "compile(", "vm.run", "instance_eval", "loads("])
+    let calls = |list: &str| word_lists::words(list).any(|call| lower.contains(call));
+    if calls("downloading_calls")
+        && says(&["exec(", "eval(", "eval ", "then(eval", "compile(", "vm.run", "instance_eval", "loads("])
     {
         let what = "Runs code that downloads more code and executes it without inspection.".to_owned();
         return Some(Detection::new("download_and_run", Severity::Critical, what));
@@ -41,17 +33,8 @@ pub(super) fn detect_in_code(code: &str) -> Option<Detection> {
         let what = "Runs code that decodes more code and executes it without inspection.".to_owned();
         return Some(Detection::new("decoded_and_run", Severity::Critical, what));
     }
-    let tree = says(&[
-        "rmtree(",
-        "rmsync(",
-        "rm_rf",
-        "rm_r(",
-        "remove_tree",
-        "rimraf",
-        "removeall(",
-        "remove_dir_all",
-        "remove_entry_secure",
-    ]) || says(&["fs.rm(", "promises.rm(", "rmdir("]) && lower.contains("recursive");
+    let tree =
+        calls("tree_removing_calls") || says(&["fs.rm(", "promises.rm(", "rmdir("]) && lower.contains("recursive");
     if tree {
         let worst = literals(code).iter().map(|path| classify(path)).max();
         // A path known by a variable alone is judged like a directory of the project, as in a shell.
@@ -120,24 +103,8 @@ fn literals(code: &str) -> Vec<String> {
 
 /// Returns the shell commands that code gives to a shell: the string literals of a text that calls one.
 pub(super) fn commands_in(code: &str) -> Vec<String> {
-    static CALLS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-        AhoCorasick::new([
-            "system",
-            "popen",
-            "subprocess",
-            "exec",
-            "spawn",
-            "`",
-            "shell_exec",
-            "passthru",
-            "qx",
-            "%x",
-            "Runtime",
-            "do shell script",
-            " | \"",
-        ])
-        .ok()
-    });
+    static CALLS: LazyLock<Option<AhoCorasick>> =
+        LazyLock::new(|| AhoCorasick::new(word_lists::lines("calls_shell")).ok());
     if !CALLS.as_ref().is_some_and(|calls| calls.is_match(code)) {
         return Vec::new();
     }

@@ -68,21 +68,7 @@ fn incoming(calls: &[ProgramCall], downloaded: &mut Vec<String>, sights: &mut Ve
         let before = calls.get(..at).unwrap_or_default();
         let runs = || call.args.iter().chain(&call.reads).flat_map(|arg| &arg.runs).chain(&call.runs);
         let given = runs().any(|program| word_lists::lists("fetchers", base(program)));
-        let evaluates = is_shell(&call.program)
-            || matches!(
-                call.program.as_str(),
-                "eval"
-                    | "source"
-                    | "."
-                    | "python"
-                    | "python3"
-                    | "perl"
-                    | "ruby"
-                    | "node"
-                    | "iex"
-                    | "php"
-                    | "invoke-expression"
-            );
+        let evaluates = is_shell(&call.program) || word_lists::lists("evaluators", &call.program);
         // `curl … | xargs -0 bash -c`
         let handed = is_shell(&call.program)
             && call.args.last().is_some_and(|arg| arg.text.starts_with('-') && arg.text.ends_with('c'))

@@ -111,23 +111,8 @@ pub(super) fn asks_help(call: &ProgramCall) -> bool {
 
 /// True if the call only shows what it would do.
 pub(super) fn is_rehearsal(call: &ProgramCall) -> bool {
-    call.args.iter().map(|arg| arg.text.as_str()).take_while(|arg| *arg != "--").any(|arg| {
-        matches!(
-            arg,
-            "--dry-run"
-                | "--dryrun"
-                | "--dry-run=client"
-                | "--dry-run=server"
-                | "--help"
-                | "--version"
-                | "--what-if"
-                | "-WhatIf"
-                | "-whatif"
-                | "--preview-only"
-                | "--list-only"
-                | "--check-only"
-        )
-    })
+    let mut args = call.args.iter().map(|arg| arg.text.as_str()).take_while(|arg| *arg != "--");
+    args.any(|arg| word_lists::lists("rehearsing_options", arg))
 }
 
 /// Returns detections that need the whole text of a script.

@@ -8,60 +8,10 @@ use std::{ops::Range, sync::LazyLock};
 use aho_corasick::AhoCorasick;
 
 use super::values;
-
-/// Services whose keys have no form of their own.
-const SERVICES: &str = "abuseipdb accuweather adafruit aftership aiven airbrake airship airvisual alegra algolia \
-    alphavantage amadeus ambee amplitude anypoint apify apilayer apollo appcues appfollow appoptics artsy asana assemblyai \
-    atera autodesk autoklose aviationstack axonaut aylien ayrshare azure baremetrics beamer beebole besttime betterstack \
-    billomat bing bitbar bitbucket bitcoinaverage bitfinex bitly bitmex blazemeter blitapp blogger bombbomb borgbase brandfetch \
-    browserstack browshot bscscan buddyns bugherd bugsnag buildkite bulksms buttercms caflou calendarific calendly \
-    calorieninja campayn canny capsulecrm captaindata carboninterface cashboard caspio censys centralstationcrm cexio \
-    chartmogul chatbot chatfuel checklyhq checkvist cicero clarifai clearbit clickhelp clicksend clickup cliengo clinchpad \
-    clockify clockwork closecrm cloudelements cloudflare cloudimage cloudmersive cloudplan cloudsmith cloverly cloze \
-    codacy codeclimate codecov codemagic codequiry coinapi coinbase coinlayer coinlib coinmarketcap collect2 commercejs companyhub \
-    confluent contentful contentstack convertapi convertkit copper couchbase countrylayer coveralls craftmyapp crowdin \
-    cryptocompare currencycloud currencyfreaks currencylayer currencyscoop currentsapi customerio dailyco dandelion \
-    databox datadog datagov debounce deepai deepgram delighted demio deputy detectify detectlanguage diffbot \
-    diggernaut digitalocean disqus documo docusign dovico dronahq droneci duply dwolla dynalist dyspatch eagleeyenetworks \
-    easyinsight edamam edenai eightxeight elasticemail enablex endorlabs enigma etherscan ethplorer eventbrite everhour \
-    exchangerate faceplusplus fastforex fastly feedier fetchrss fibery figma fileio finage financialmodelingprep findl \
-    finnhub fixer flatio fleetbase flickr flightapi flightlabs flightstats flowflu flutterwave fmfw formbucket formcraft formio \
-    formsite foursquare freshbooks freshdesk fxmarket gengo geoapify geocodio geoipify getemail getgeoapi getgist \
-    getresponse getsandbox giphy gitter glassnode gnews gocanvas gocardless goodday graphcms graphhopper groovehq guardian \
-    gumroad gyazo happyscribe harvest hellosign helpcrunch helpscout hereapi heroku holidayapi holistic html2pdf hunter.io \
-    hypertrack iconfinder iexcloud imagekit imgix imgur infura insightly instabot instamojo interseller intercom invoiceocean \
-    ip2location ipapi ipgeolocation ipify ipinfo ipquality ipstack jotform jumpcloud juro kanbantool karma kickbox \
-    klaviyo klipfolio knapsackpro kontent kraken kucoin kylas languagelayer lastfm launchdarkly leadfeeder lemlist lendflow \
-    lessannoyingcrm lexigram linkedin linkpreview liveagent livestorm locationiq loggly loginradius logz lokalise \
-    loyverse magnetic mailboxlayer mailchimp mailerlite mailgun mailjet mailmodo mailsac mandrill mapquest marketstack mattermost \
-    mavenlink maxmind meaningcloud mediastack meistertask mesibo messagebird metaapi metabase metrilo mindmeister mixmax \
-    mixpanel mockaroo monkeylearn moonclerk moosend mrticktock myfreshworks myintervals nasdaq nethunt netlify neutrino \
-    newrelic newsapi newscatcher nexmo nftport nicereply nightfall noticeable notion nozbe numverify nutritionix \
-    nylas nytimes oanda okta omnisend onedesk onelogin onepagecrm onesignal oopspam opencage openuv openweather opsgenie \
-    optimizely owlbot packagecloud pagarme pagerduty pandadoc pandascore paperform paralleldots parsehub parseur partnerstack \
-    passbase pastebin paydirt paymo paymongo paypal paystack pdflayer pdfshift peopledatalabs pepipost percy phantombuster \
-    pipedream pipedrive pivotaltracker pixabay plaid planview planyo plivo podio pollsapi poloniex positionstack postageapp \
-    postbacks postmark powrbot privacy prodpad prospectcrm protocolsio proxycrawl pubnub pulsedive purestake pushbullet \
-    pusher qase qualaroo qubole quickmetrics rapidapi rawg razorpay reachmail readme reallysimplesystems rebrandly \
-    rechargepayments refiner rentman repairshopr requestfinance restpack revampcrm ringcentral ritekit roaring rocketreach \
-    rollbar roninapp route4me rownd salesblink salescookie salesflare salesmate satismeter saucelabs scaleway scalr \
-    scrapeowl scraperapi scraperbox scrapestack scrapfly scrapingant scrapingbee screenshotapi screenshotlayer scrutinizer \
-    securitytrails segment selectpdf semaphore sendbird sendinblue serphouse serpstack sheety sherpadesk shipday shodan shortcut \
-    shotstack shutterstock signable signalwire signaturit signupgenius sigopt simfin simplesat simplynoted simvoly sinch \
-    sirv siteleaf skrapp skybiometry smartsheet smartystreets smooch snipcart snowflake snyk sonarcloud sourcegraph \
-    sparkpost speechtext splunk spoonacular sportsmonk spotify square sslmate statuscake statuspage statuspal stitchdata \
-    stockdata storecove stormboard stormglass storyblok storychief strava stripo stytch sugester sumologic supernotes \
-    surveyanyplace surveybot surveysparrow survicate swell swiftype tatum taxjar teamgate teamwork technicalanalysis \
-    tefter telnyx testingbot text2data textmagic theoddsapi thinkific thousandeyes ticketmaster tickettailor tiingo timezoneapi \
-    tmetric todoist toggl tomorrow.io tomtom tradier transferwise transloadit travelpayouts travis trello truenas twelvedata \
-    twilio twitch twitter tyntec typeform typetalk ubidots uclassify unifyid unplugg unsplash upcdatabase uplead uploadcare \
-    uptimerobot upwave urlscan userflow userstack vatlayer vbout vercel verimail veriphone versioneye viewneo virustotal \
-    visualcrossing voicegain vouchery vpnapi vultr vyte walkscore wandb weatherbit weatherstack webflow webscraper \
-    webscraping wepay whoxy worksnaps workstack worldcoinindex worldweather wrike yandex yelp youneedabudget zapier zendesk \
-    zenkit zenrows zenscrape zenserp zeplin zerobounce zerotier zipbooks zipcodeapi zoho zonka zulip";
+use crate::word_lists;
 
 static NAMES: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(SERVICES.split_whitespace()).ok());
+    LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(word_lists::words("services")).ok());
 
 /// Longest distance from a service's name to its key, in bytes.
 const REACH: usize = 64;

@@ -3,17 +3,7 @@
 use serde_json::Value;
 
 use super::encoded::decode;
-
-/// Sample values of RFC 6455, 6749, 6750 and 7617.
-const PRINTED: [&str; 7] = [
-    "dGhlIHNhbXBsZSBub25jZQ==",
-    "czZCaGRSa3F0MzpnWDFmQmF0M2JW",
-    "SplxlOBeZQQYbYS6WxSbIA",
-    "2YotnFZFEjr1zCsicMWpAA",
-    "tGzv3JOkF0XG5Qx2TlKWIA",
-    "mF_9.B5f-4.1JqM",
-    "QWxhZGRpbjpvcGVuIHNlc2FtZQ==",
-];
+use crate::word_lists;
 
 /// Claims of the sample tokens of jwt.io and RFC 7519.
 const CLAIMED: [(&str, &str); 6] = [
@@ -27,7 +17,7 @@ const CLAIMED: [(&str, &str); 6] = [
 
 /// True if a value is a sample printed in a standard.
 pub(super) fn is_printed(value: &str) -> bool {
-    PRINTED.contains(&value)
+    word_lists::lists("sample_credentials", value)
 }
 
 /// True if the payload of a JSON web token holds only claims of samples.

@@ -6,14 +6,6 @@ use crate::word_lists;
 
 const MID_SENTENCE: Break = ("cut_sentence", "The output ends in the middle of a sentence or a word.");
 
-/// Words that need another word behind them, in some languages.
-const CONNECTIVES: &str = "a an the and or but of to for with from as is are was were be that which who because if when while than \
-    into between your its our my their these like including via per can will should may must through whose \
-    unless until although und oder der dem eine einen für mit des les la le et du une el los las una que para \
-    della dal dalla che il com uma het een van и к в на с что для";
-/// Such words that are also names and letters.
-const BETWEEN: &str = "o os as de da do die das den en e.g. i.e. z.b.";
-
 /// True if the last word needs another one.
 pub(super) fn dangles(text: &str) -> bool {
     let mut words = text.rsplit(|c: char| c.is_whitespace());
@@ -21,11 +13,10 @@ pub(super) fn dangles(text: &str) -> bool {
     let before = words.next().unwrap_or_default();
     let worded = before.ends_with(',') || before.len() > 1 && before.chars().all(char::is_lowercase);
     let count = words.filter(|word| !word.is_empty()).count() + 2;
-    let is_one_of = |words: &str| words.split(' ').any(|word| word == last);
     // `-rw-r--r-- 1 root root 12 May 1 10:00 a`: a letter behind a time is a name.
     intends(text)
-        || is_one_of(CONNECTIVES) && (worded || last.len() > 1)
-        || is_one_of(BETWEEN) && worded && count > 3
+        || word_lists::lists("connectives", &last) && (worded || last.len() > 1)
+        || word_lists::lists("short_connectives", &last) && worded && count > 3
         || text.ends_with([',', '(', '[', '{', '=', '+', '&', '\\', '–']) && !is_padded(text)
         || [" will now", " >", " <", " ||", " *", "应该", "以及", "因为", "或者", "并且", "如果"]
             .iter()
