@@ -39,16 +39,7 @@ pub(super) fn hits(event: &Event) -> Vec<Hit> {
 }
 
 fn hit(rule: &str, span: Range<usize>, description: String) -> Hit {
-    Hit {
-        check: CheckName::Contradictions,
-        rule: rule.to_owned(),
-        severity: Severity::Warning,
-        field: FieldName::fixed("output"),
-        start: span.start,
-        end: span.end,
-        description,
-        value: None,
-    }
+    Hit::new(CheckName::Contradictions, rule, Severity::Warning, FieldName::fixed("output"), span, description)
 }
 
 /// Returns the beginning and the end of a long text.
@@ -186,40 +177,23 @@ const FAILURES: [Sign; 4] = [
 /// Finds the claim that all went well, or (`done_by_act`) that the output's one act took place, unless the output
 /// mentions a failure.
 fn claim(output: &str, done_by_act: bool) -> Option<Range<usize>> {
-    static CLAIM: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(
-            r"(?i)\b(?:all (?:\w+ ){0,3}(?:tests|checks|specs) (?:are )?(?:now )?(?:pass(?:ed|ing)?|green|succeed(?:ed)?)|(?:the )?tests? (?:suite )?(?:are |is |all )?(?:now )?(?:pass(?:es|ed|ing)?|green)|everything (?:works|passes|passed|is (?:working|green|fine))|(?:has |have |was |were |been )?(?:successfully|sucessfully) \w+|\w+ (?:completed |finished )?successfully|(?:completed|finished|ran|built|compiled|deployed|passed) (?:with(?:out)? (?:any )?(?:no )?(?:errors?|problems|issues)|with no (?:errors?|problems|issues)|cleanly)|(?:no|zero|0) (?:errors?|failures|failed tests)|none (?:of (?:them|the tests) )?failed|(?:build|deployment|deploy|migration|upload|request|command|installation) (?:succeeded|was successful|is complete|completed|worked)|works as expected|e2e green|alle tests (?:sind )?(?:grün|bestanden)|erfolgreich \w+|(?:ohne|sin|sans|senza|sem|zonder|bez|без) (?:fehler|errores|erreurs?|errori|erros|fouten|błędów|ошибок|помилок)|(?:avec|con|com|met) (?:succès|éxito|exito|successo|sucesso|succes)|pomyślnie|успешно|успішно|başarıyla|成功|성공적으로|بنجاح|सफलतापूर्वक)",
-        )
-        .ok()
-    });
-    static DONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(
-            r"(?i)^\W*(?:(?:(?:all |it is |it's |that's |das ist |alles |ist |todo |está |è |tutto |tudo |está |het is )?(?:done|fixed|finished|completed?|deployed|shipped|resolved|erledigt|fertig|behoben|abgeschlossen|listo|hecho|terminado|completado|arreglado|fatto|finito|completato|risolto|feito|pronto|concluído|corrigido|klaar|gereed|opgelost|gotowe|zrobione|naprawione|готово|сделано|исправлено|виконано|зроблено|tamamlandı|bitti|düzeltildi)|c['’]est (?:fait|terminé|fini|réglé|corrigé)|terminé|success|succès|éxito|erfolg)\b|(?:已经?)?(?:完成|搞定|修复)|完了|修正しました|できました|완료|수정했습니다|تم |हो गया|पूरा)",
-        )
-        .ok()
-    });
-    static ACT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(
-            r"(?i)\b(?:(?:i|we)(?:'ve|’ve| have)? (?:now |just )?|(?:was|were|has been|have been) (?:now )?)(?:sent|pushed|transferred|deleted|deployed|published|uploaded|merged|installed|paid|booked|refunded|cancell?ed|restarted|migrated|e-?mailed|delivered|fixed|resolved|submitted|posted|saved|applied|executed|restored|rotated|scheduled|configured|granted|revoked|renewed|backed up)\b|\b(?:habe|wurden?|ist|sind) (?:\S+ ){0,6}?(?:gesendet|gelöscht|behoben|veröffentlicht|überwiesen|installiert|gespeichert)\b|\b(?:he|hemos|ha sido|fue) (?:enviado|borrado|corregido|publicado|instalado|guardado)\b|\bj['’]ai (?:envoyé|supprimé|corrigé|publié|installé|enregistré)\b|\b(?:ho|è stato|abbiamo) (?:inviato|eliminato|corretto|pubblicato|installato|salvato)\b|\b(?:is|are) (?:now )?(?:healthy|up and running|reachable|online)\b",
-        )
-        .ok()
-    });
+    const CLAIM: &str = r"(?i)\b(?:all (?:\w+ ){0,3}(?:tests|checks|specs) (?:are )?(?:now )?(?:pass(?:ed|ing)?|green|succeed(?:ed)?)|(?:the )?tests? (?:suite )?(?:are |is |all )?(?:now )?(?:pass(?:es|ed|ing)?|green)|everything (?:works|passes|passed|is (?:working|green|fine))|(?:has |have |was |were |been )?(?:successfully|sucessfully) \w+|\w+ (?:completed |finished )?successfully|(?:completed|finished|ran|built|compiled|deployed|passed) (?:with(?:out)? (?:any )?(?:no )?(?:errors?|problems|issues)|with no (?:errors?|problems|issues)|cleanly)|(?:no|zero|0) (?:errors?|failures|failed tests)|none (?:of (?:them|the tests) )?failed|(?:build|deployment|deploy|migration|upload|request|command|installation) (?:succeeded|was successful|is complete|completed|worked)|works as expected|e2e green|alle tests (?:sind )?(?:grün|bestanden)|erfolgreich \w+|(?:ohne|sin|sans|senza|sem|zonder|bez|без) (?:fehler|errores|erreurs?|errori|erros|fouten|błędów|ошибок|помилок)|(?:avec|con|com|met) (?:succès|éxito|exito|successo|sucesso|succes)|pomyślnie|успешно|успішно|başarıyla|成功|성공적으로|بنجاح|सफलतापूर्वक)";
+    const DONE: &str = r"(?i)^\W*(?:(?:(?:all |it is |it's |that's |das ist |alles |ist |todo |está |è |tutto |tudo |está |het is )?(?:done|fixed|finished|completed?|deployed|shipped|resolved|erledigt|fertig|behoben|abgeschlossen|listo|hecho|terminado|completado|arreglado|fatto|finito|completato|risolto|feito|pronto|concluído|corrigido|klaar|gereed|opgelost|gotowe|zrobione|naprawione|готово|сделано|исправлено|виконано|зроблено|tamamlandı|bitti|düzeltildi)|c['’]est (?:fait|terminé|fini|réglé|corrigé)|terminé|success|succès|éxito|erfolg)\b|(?:已经?)?(?:完成|搞定|修复)|完了|修正しました|できました|완료|수정했습니다|تم |हो गया|पूरा)";
+    const ACT: &str = r"(?i)\b(?:(?:i|we)(?:'ve|’ve| have)? (?:now |just )?|(?:was|were|has been|have been) (?:now )?)(?:sent|pushed|transferred|deleted|deployed|published|uploaded|merged|installed|paid|booked|refunded|cancell?ed|restarted|migrated|e-?mailed|delivered|fixed|resolved|submitted|posted|saved|applied|executed|restored|rotated|scheduled|configured|granted|revoked|renewed|backed up)\b|\b(?:habe|wurden?|ist|sind) (?:\S+ ){0,6}?(?:gesendet|gelöscht|behoben|veröffentlicht|überwiesen|installiert|gespeichert)\b|\b(?:he|hemos|ha sido|fue) (?:enviado|borrado|corregido|publicado|instalado|guardado)\b|\bj['’]ai (?:envoyé|supprimé|corrigé|publié|installé|enregistré)\b|\b(?:ho|è stato|abbiamo) (?:inviato|eliminato|corretto|pubblicato|installato|salvato)\b|\b(?:is|are) (?:now )?(?:healthy|up and running|reachable|online)\b";
     // Denials and repairs of a failure are no failure; plans and doubts are no claim.
-    static HARMLESS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)\bnone (?:of (?:them|the tests) )?failed\b|\b(?:no|without|zero|0) (?:any )?(?:errors?|failures?|failed(?: tests)?|issues?|problems?|warnings?)\b|\b(?:ohne|sin|sans|senza|sem|zonder|bez|без) (?:fehler|errores|erreurs?|errori|erros|fouten|błędów|ошибок|помилок)\b|\berror[- ]free\b|\berror[- ]handling\b|\b(?:errors?|exceptions?) (?:are|is) (?:now )?(?:handled|caught)\b").ok()
+    const HARMLESS: &str = r"(?i)\bnone (?:of (?:them|the tests) )?failed\b|\b(?:no|without|zero|0) (?:any )?(?:errors?|failures?|failed(?: tests)?|issues?|problems?|warnings?)\b|\b(?:ohne|sin|sans|senza|sem|zonder|bez|без) (?:fehler|errores|erreurs?|errori|erros|fouten|błędów|ошибок|помилок)\b|\berror[- ]free\b|\berror[- ]handling\b|\b(?:errors?|exceptions?) (?:are|is) (?:now )?(?:handled|caught)\b";
+    const DOUBT: &str = r"(?i)fail|error|exception|traceback|could ?n[o']t|\bcouldn|unable|\bnot\b|n't\b|n’t\b|cannot|however|\bbut\b|except|unfortunately|although|though|despite|problem|issue|warning|retry|retri|again|broken|refus|denied|timed? ?out|missing|exit code|status [45]\d\d|\b[45]\d\d\b|\bif\b|\bonce\b|\bshould\b|\bwill\b|\bwould\b|\blet me\b|\bnext\b|fehl|nicht|échou|erreur|\bpas\b|fall[óo]|\bno\b|\bnon\b|\bniet\b|\bnão\b|\bnie\b|\bне\b|\bfout|\berro|błąd|ошибк|помилк|hata|değil|失败|错误|没有|未|エラー|失敗|ません|오류|실패|못|فشل|خطأ|नहीं|त्रुटि";
+    static FORMS: LazyLock<Option<[Regex; 5]>> = LazyLock::new(|| {
+        let compile = |form| Regex::new(form).ok();
+        Some([compile(CLAIM)?, compile(DONE)?, compile(ACT)?, compile(HARMLESS)?, compile(DOUBT)?])
     });
-    static DOUBT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)fail|error|exception|traceback|could ?n[o']t|\bcouldn|unable|\bnot\b|n't\b|n’t\b|cannot|however|\bbut\b|except|unfortunately|although|though|despite|problem|issue|warning|retry|retri|again|broken|refus|denied|timed? ?out|missing|exit code|status [45]\d\d|\b[45]\d\d\b|\bif\b|\bonce\b|\bshould\b|\bwill\b|\bwould\b|\blet me\b|\bnext\b|fehl|nicht|échou|erreur|\bpas\b|fall[óo]|\bno\b|\bnon\b|\bniet\b|\bnão\b|\bnie\b|\bне\b|\bfout|\berro|błąd|ошибк|помилк|hata|değil|失败|错误|没有|未|エラー|失敗|ません|오류|실패|못|فشل|خطأ|नहीं|त्रुटि").ok()
-    });
-    let (claim, done) = (CLAIM.as_ref()?, DONE.as_ref()?);
+    let [claim, done, act, harmless, doubt] = FORMS.as_ref()?;
     let short = output.trim().len() <= SHORT;
-    let act = ACT.as_ref().filter(|_| short && done_by_act);
     let found = claim
         .find(output)
         .or_else(|| done.find(output).filter(|_| short))
-        .or_else(|| act.and_then(|act| act.find(output)))?;
-    let rest = HARMLESS.as_ref()?.replace_all(output, "");
-    (!DOUBT.as_ref()?.is_match(&rest)).then(|| found.range())
+        .or_else(|| (short && done_by_act).then(|| act.find(output))?)?;
+    (!doubt.is_match(&harmless.replace_all(output, ""))).then(|| found.range())
 }
 
 /// Things that tools count, with an expression for each.

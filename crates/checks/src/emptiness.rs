@@ -15,26 +15,17 @@ const MOST_PLACEHOLDERS: usize = 5;
 /// Returns hits for a worthless output, and for parts that are left out.
 pub(super) fn hits(event: &Event) -> Vec<Hit> {
     let mut hits = Vec::new();
-    let hit = |rule: &str, severity, field: &FieldName, at: Range<usize>, description: &str| Hit {
-        check: CheckName::Emptiness,
-        rule: rule.to_owned(),
-        severity,
-        field: field.clone(),
-        start: at.start,
-        end: at.end,
-        description: description.to_owned(),
-        value: None,
-    };
     if let Some(output) = event.output.as_deref()
         && let Some((rule, description)) = judge(output)
     {
         let end = output.floor_char_boundary(output.len().min(200));
-        hits.push(hit(rule, Severity::Warning, &FieldName::fixed("output"), 0..end, description));
+        let field = FieldName::fixed("output");
+        hits.push(Hit::new(CheckName::Emptiness, rule, Severity::Warning, field, 0..end, description));
     }
     event.for_each_text(|field, text| {
         if field.as_str() == "output" || field.is_tool_argument() {
             placeholders(text, |rule, severity, at, description| {
-                hits.push(hit(rule, severity, &field, at, description));
+                hits.push(Hit::new(CheckName::Emptiness, rule, severity, field.clone(), at, description));
             });
         }
     });

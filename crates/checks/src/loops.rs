@@ -71,16 +71,10 @@ impl Loops {
         }
         let what = if round == 1 { "the same call".to_owned() } else { format!("the same {round} calls") };
         let results = if same { "the same results" } else { "different results" };
-        Some(Hit {
-            check: CheckName::Loops,
-            rule: "repeated_calls".to_owned(),
-            severity: if same { Severity::Warning } else { Severity::Info },
-            field: FieldName::fixed("tool.name"),
-            start: 0,
-            end: tool.name.len(),
-            description: format!("Makes {what} {ROUNDS} times in a row with the same arguments and {results}."),
-            value: None,
-        })
+        let severity = if same { Severity::Warning } else { Severity::Info };
+        let description = format!("Makes {what} {ROUNDS} times in a row with the same arguments and {results}.");
+        let (field, at) = (FieldName::fixed("tool.name"), 0..tool.name.len());
+        Some(Hit::new(CheckName::Loops, "repeated_calls", severity, field, at, description))
     }
 }
 
@@ -128,16 +122,8 @@ pub(super) fn repetition(event: &Event) -> Option<Hit> {
         .or_else(|| {
             counting(text).map(|span| (span, "The output ends by repeating one sentence with only a number changed."))
         })?;
-    Some(Hit {
-        check: CheckName::Loops,
-        rule: "repeated_text".to_owned(),
-        severity: Severity::Warning,
-        field: FieldName::fixed("output"),
-        start: span.start,
-        end: span.end,
-        description: description.to_owned(),
-        value: None,
-    })
+    let field = FieldName::fixed("output");
+    Some(Hit::new(CheckName::Loops, "repeated_text", Severity::Warning, field, span, description))
 }
 
 /// Finds the longest end of a text that repeats one piece. The borders of each prefix of the reversed text (Knuth,

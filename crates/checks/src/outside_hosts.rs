@@ -24,18 +24,8 @@ pub(super) fn hits(event: &Event, allowed: Option<&[String]>) -> Vec<Hit> {
             && hits.len() < MOST_HITS
             && !hits.iter().any(known)
         {
-            let Range { start, end } = target.span;
-            let (field, rule) = (field.clone(), rule.to_owned());
-            hits.push(Hit {
-                check: CheckName::OutsideHosts,
-                rule,
-                severity,
-                field,
-                start,
-                end,
-                description,
-                value: None,
-            });
+            let (field, at) = (field.clone(), target.span.clone());
+            hits.push(Hit::new(CheckName::OutsideHosts, rule, severity, field, at, description));
         }
     };
     if event.tool.is_some() {

@@ -99,11 +99,11 @@ impl Marks<'_> {
         if self.by_name {
             self.embedded(text);
         }
-        let (cleaned, taken) = clean(text, self.markers, lead);
+        let (cleaned, marks) = clean(text, self.markers, lead, field);
         if let Cow::Owned(cleaned) = cleaned {
             *text = cleaned;
         }
-        self.found.extend(taken.into_iter().map(|one| one.into_mark(field)));
+        self.found.extend(marks);
         if self.by_name
             && let Some(found) = lead.and_then(|lead| secrets::credential_by_name(lead, text))
         {
@@ -180,10 +180,10 @@ impl Marks<'_> {
     /// Cleans an object's keys. Marks in keys have a field of their own, the path with `#keys`, since no text of the
     /// event has that place. Keys that become equal get a number, so no value is lost.
     fn keys(&mut self, path: &str, map: &mut Map<String, Value>) {
+        let (markers, field) = (Markers { tagged: false, ..self.markers }, format!("{path}#keys"));
         for (key, item) in std::mem::take(map) {
-            let markers = Markers { tagged: false, ..self.markers };
-            let (cleaned, taken) = clean(&key, markers, None);
-            self.found.extend(taken.into_iter().map(|one| one.into_mark(&format!("{path}#keys"))));
+            let (cleaned, marks) = clean(&key, markers, None, &field);
+            self.found.extend(marks);
             let mut unique = cleaned.clone().into_owned();
             let mut number = 2;
             while map.contains_key(&unique) {
@@ -230,48 +230,19 @@ impl ArgumentLead {
     }
 }
 
-/// A removal from a text; `at` is a range of the cleaned text.
-struct Removal {
-    check: CheckName,
-    rule: &'static str,
-    severity: Severity,
-    at: Range<usize>,
-    description: String,
-    /// Keyed hash of a secret, in hexadecimal.
-    value: Option<String>,
-}
-
-impl Removal {
-    fn into_mark(self, field: &str) -> Mark {
-        Mark {
-            check: self.check,
-            rule: self.rule.to_owned(),
-            severity: self.severity,
-            field: FieldName(Cow::Owned(field.to_owned())),
-            start: self.at.start,
-            end: self.at.end,
-            description: self.description,
-            value: self.value,
-        }
-    }
-}
-
 /// Returns the text without hidden characters and secrets, borrowed when there were none.
 pub(super) fn without(text: &str) -> Cow<'_, str> {
-    clean(text, Markers::default(), None).0
+    clean(text, Markers::default(), None, "").0
 }
 
-fn clean<'x>(text: &'x str, markers: Markers<'_>, lead: Option<Lead<'_>>) -> (Cow<'x, str>, Vec<Removal>) {
+fn clean<'x>(text: &'x str, markers: Markers<'_>, lead: Option<Lead<'_>>, field: &str) -> (Cow<'x, str>, Vec<Mark>) {
     let (mut text, removed) = normalise::clean(text);
-    let mut taken: Vec<Removal> = Vec::new();
-    taken.extend(removed.0.into_iter().map(|(kind, at)| Removal {
-        check: CheckName::Hidden,
-        rule: kind.rule(),
-        severity: kind.severity(),
-        at: at..text.floor_char_boundary((at + HIDDEN_CONTEXT).min(text.len())),
-        description: kind.describe().to_owned(),
-        value: None,
-    }));
+    let field = || FieldName(Cow::Owned(field.to_owned()));
+    let hidden = removed.0.into_iter().map(|(kind, at)| {
+        let at = at..text.floor_char_boundary((at + HIDDEN_CONTEXT).min(text.len()));
+        Mark::new(CheckName::Hidden, kind.rule(), kind.severity(), field(), at, kind.describe())
+    });
+    let mut marks: Vec<Mark> = hidden.collect();
     for _ in 0..MOST_ROUNDS {
         let mut found = secrets::find(&text);
         if let (true, Some(lead)) = (found.is_empty(), lead) {
@@ -291,14 +262,20 @@ fn clean<'x>(text: &'x str, markers: Markers<'_>, lead: Option<Lead<'_>>) -> (Co
         if found.is_empty() {
             break;
         }
-        text = Cow::Owned(redact(&text, &found, markers, &mut taken));
+        text = Cow::Owned(redact(&text, &found, markers, &field(), &mut marks));
     }
-    taken.sort_by_key(|one| (one.at.start, one.at.end));
-    (text, taken)
+    marks.sort_by_key(|one| (one.start, one.end));
+    (text, marks)
 }
 
 /// Replaces findings by markers, moves earlier marks, and adds a mark for each marker.
-fn redact(text: &str, found: &[secrets::SecretFinding], markers: Markers<'_>, taken: &mut Vec<Removal>) -> String {
+fn redact(
+    text: &str,
+    found: &[secrets::SecretFinding],
+    markers: Markers<'_>,
+    field: &FieldName,
+    marks: &mut Vec<Mark>,
+) -> String {
     let mut out = String::with_capacity(text.len());
     let mut copied = 0;
     // Ranges of each span in the old text and of its marker in the new one.
@@ -323,21 +300,17 @@ fn redact(text: &str, found: &[secrets::SecretFinding], markers: Markers<'_>, ta
     }
     out.push_str(text.get(copied..).unwrap_or_default());
 
-    let swallowed = |at: &Range<usize>| {
-        let next = moves.partition_point(|(was, _)| was.end < at.end);
-        moves.get(next).is_some_and(|(was, _)| was.start <= at.start)
+    let swallowed = |mark: &Mark| {
+        let next = moves.partition_point(|(was, _)| was.end < mark.end);
+        moves.get(next).is_some_and(|(was, _)| was.start <= mark.start)
     };
-    taken.retain(|one| one.check != CheckName::Secrets || !swallowed(&one.at));
-    for one in taken.iter_mut() {
-        one.at = moved(one.at.start, &moves, |marker| marker.start)..moved(one.at.end, &moves, |marker| marker.end);
+    marks.retain(|one| one.check != CheckName::Secrets || !swallowed(one));
+    for one in marks.iter_mut() {
+        Range { start: one.start, end: one.end } = moved(one.start..one.end, &moves);
     }
-    taken.extend(found.iter().zip(moves).zip(values).map(|((one, (_, marker)), value)| Removal {
-        check: CheckName::Secrets,
-        rule: one.rule,
-        severity: one.severity,
-        at: marker,
-        description: describe(one),
+    marks.extend(found.iter().zip(moves).zip(values).map(|((one, (_, marker)), value)| Mark {
         value,
+        ..Mark::new(CheckName::Secrets, one.rule, one.severity, field.clone(), marker, describe(one))
     }));
     out
 }
@@ -357,16 +330,16 @@ fn describe(found: &secrets::SecretFinding) -> String {
     }
 }
 
-/// Maps a place of the old text to the new one. `within` picks an edge for places inside a span.
-fn moved(place: usize, moves: &[(Range<usize>, Range<usize>)], within: impl Fn(&Range<usize>) -> usize) -> usize {
-    let next = moves.partition_point(|(was, _)| was.end <= place);
-    if let Some((was, marker)) = moves.get(next)
-        && was.start < place
-    {
-        return within(marker);
-    }
-    match next.checked_sub(1).and_then(|last| moves.get(last)) {
-        Some((was, marker)) => marker.end + (place - was.end),
-        None => place,
-    }
+/// Maps a range of one text to another, given the ranges that differ in both. A place inside such a range maps to its
+/// edge.
+pub(super) fn moved(at: Range<usize>, moves: &[(Range<usize>, Range<usize>)]) -> Range<usize> {
+    let place = |place: usize, within: fn(&Range<usize>) -> usize| {
+        let next = moves.partition_point(|(was, _)| was.end <= place);
+        match (moves.get(next), next.checked_sub(1).and_then(|last| moves.get(last))) {
+            (Some((was, now)), _) if was.start < place => within(now),
+            (_, Some((was, now))) => now.end + (place - was.end),
+            (_, None) => place,
+        }
+    };
+    place(at.start, |now| now.start)..place(at.end, |now| now.end)
 }

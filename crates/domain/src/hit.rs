@@ -1,5 +1,7 @@
 //! Hits of the built-in checks: a rule, a place, a severity.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use super::{FieldName, FindingCategory, Severity};
@@ -65,6 +67,21 @@ pub struct Hit {
     /// Keyed hash, in hex, of the value that was redacted here; `None` if the text itself is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
+}
+
+impl Hit {
+    /// Returns a hit at a place whose text is stored as it was.
+    pub fn new(
+        check: CheckName,
+        rule: &str,
+        severity: Severity,
+        field: FieldName,
+        at: Range<usize>,
+        description: impl Into<String>,
+    ) -> Self {
+        let (rule, description) = (rule.to_owned(), description.into());
+        Self { check, rule, severity, field, start: at.start, end: at.end, description, value: None }
+    }
 }
 
 /// A hit found while an event was accepted, stored with it. Reviews trust marks, never marker text.

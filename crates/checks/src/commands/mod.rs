@@ -69,17 +69,9 @@ pub(super) fn hits<'s>(scripts: &'s [Script<'_>]) -> impl Iterator<Item = Hit> +
     scripts.iter().flat_map(move |script| {
         walk::detect_in_script(&script.text, &budget).into_iter().filter(|(sight, _)| script.counts(sight)).map(
             |(sight, at)| {
-                let place = script.place(at.clone());
-                Hit {
-                    check: CheckName::Commands,
-                    rule: sight.rule.to_owned(),
-                    severity: script.severity(&sight, at),
-                    field: script.field.clone(),
-                    start: place.start,
-                    end: place.end,
-                    description: sight.description,
-                    value: None,
-                }
+                let (field, place) = (script.field.clone(), script.place(at.clone()));
+                let severity = script.severity(&sight, at);
+                Hit::new(CheckName::Commands, sight.rule, severity, field, place, sight.description)
             },
         )
     })

@@ -47,15 +47,8 @@ pub(super) fn hits(event: &Event) -> Vec<Hit> {
         if field.is_given() || field.is_output() {
             let counts =
                 |one: &OrderFinding| field.is_outside_data() || field.is_output() || one.rule == forms::TO_REVIEWER;
-            hits.extend(found(&rules.injection, text, &field).into_iter().filter(counts).map(|one| Hit {
-                check: CheckName::Injection,
-                rule: one.rule.to_owned(),
-                severity: one.severity,
-                field: field.clone(),
-                start: one.at.start,
-                end: one.at.end,
-                description: one.description.to_owned(),
-                value: None,
+            hits.extend(found(&rules.injection, text, &field).into_iter().filter(counts).map(|one| {
+                Hit::new(CheckName::Injection, one.rule, one.severity, field.clone(), one.at, one.description)
             }));
         }
     });

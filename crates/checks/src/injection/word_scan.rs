@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use super::lookalikes::{EITHER, skeleton};
+use crate::{screening::moved, word_lists};
 
 /// Results of the scan.
 pub(super) struct WordScan {
@@ -41,21 +42,6 @@ const fn keys(first: u8) -> &'static [&'static str] {
 /// Short words in orders; they count only with a digit or a foreign letter in them.
 const SMALL: [&str; 6] = ["above", "all", "prior", "rules", "the", "your"];
 
-/// Ordinary words that resemble one of the keys.
-const OTHERS: [&str; 12] = [
-    "approval",
-    "bypast",
-    "forged",
-    "forges",
-    "forgot",
-    "instructional",
-    "overlooks",
-    "overtook",
-    "prompt's",
-    "revel",
-    "secrete",
-    "secreto",
-];
 /// Shortest payload that can hold an order, in characters.
 const BLOB: usize = 24;
 const MOST_BLOBS: usize = 10_000;
@@ -71,16 +57,7 @@ impl View {
     /// Returns the original range of a range of the view, if it holds a replaced word.
     pub(super) fn origin(&self, at: &Range<usize>) -> Option<Range<usize>> {
         self.changes.iter().any(|(now, _)| now.start < at.end && at.start < now.end).then_some(())?;
-        Some(self.place(at.start, |was| was.start)..self.place(at.end, |was| was.end))
-    }
-
-    fn place(&self, place: usize, within: impl Fn(&Range<usize>) -> usize) -> usize {
-        let next = self.changes.partition_point(|(now, _)| now.end <= place);
-        match (self.changes.get(next), next.checked_sub(1).and_then(|last| self.changes.get(last))) {
-            (Some((now, was)), _) if now.start < place => within(was),
-            (_, Some((now, was))) => was.end + (place - now.end),
-            (_, None) => place,
-        }
+        Some(moved(at.clone(), &self.changes))
     }
 }
 
@@ -288,7 +265,7 @@ fn meant(word: &str, class: u8) -> Option<&'static str> {
     }
     let first = if plain.first() == Some(&EITHER) { b'i' } else { *plain.first()? };
     let key = keys(first).iter().find(|key| is_near(plain, key.as_bytes(), disguised))?;
-    let other = OTHERS.iter().any(|other| other.as_bytes() == plain);
+    let other = str::from_utf8(plain).is_ok_and(|word| word_lists::lists("resembling_words", word));
     (!other).then_some(key)
 }
 

@@ -58,27 +58,18 @@ pub(super) fn hits(event: &Event) -> Vec<Hit> {
     let mut hits = Vec::new();
     event.for_each_text(|field, text| {
         if field.as_str() == "output" || field.is_tool_argument() {
-            hits.extend(find(text).into_iter().map(|found| hit(&field, &found)));
+            hits.extend(find(text).into_iter().map(|found| hit(field.clone(), found)));
         }
     });
     hits
 }
 
-fn hit(field: &FieldName, found: &PersonalFinding) -> Hit {
+fn hit(field: FieldName, found: PersonalFinding) -> Hit {
     let description = match found.rule {
         "profile" => "Contains several details of one person.".to_owned(),
         _ => format!("Contains {}.", found.title),
     };
-    Hit {
-        check: CheckName::Pii,
-        rule: found.rule.to_owned(),
-        severity: found.severity,
-        field: field.clone(),
-        start: found.span.start,
-        end: found.span.end,
-        description,
-        value: None,
-    }
+    Hit::new(CheckName::Pii, found.rule, found.severity, field, found.span, description)
 }
 
 /// Beginning of the marker that replaces an identifier: `[personal:credit_card]`.

@@ -51,15 +51,8 @@ impl TextRules {
         event.for_each_text(|field, text| {
             if looks_at(check, &field) {
                 let found = rules.iter().flat_map(|rule| rule.find(text));
-                hits.extend(found.map(|(rule, at)| Hit {
-                    check,
-                    rule: rule.id.to_owned(),
-                    severity: rule.severity,
-                    field: field.clone(),
-                    start: at.start,
-                    end: at.end,
-                    description: rule.description.clone(),
-                    value: None,
+                hits.extend(found.map(|(rule, at)| {
+                    Hit::new(check, rule.id, rule.severity, field.clone(), at, rule.description.as_str())
                 }));
             }
         });

@@ -5,8 +5,6 @@
 mod code;
 mod prose;
 
-use std::ops::Range;
-
 use memchr::memmem;
 
 use umbra_analysis::code::{Content, content};
@@ -24,17 +22,9 @@ pub(super) fn hit(event: &Event) -> Option<Hit> {
         _ => broken_off(text, event.output_form())?,
     };
     let end = text.len();
-    let span: Range<usize> = text.ceil_char_boundary(end.saturating_sub(TAIL))..end;
-    Some(Hit {
-        check: CheckName::Truncation,
-        rule: rule.to_owned(),
-        severity: Severity::Warning,
-        field: FieldName::fixed("output"),
-        start: span.start,
-        end: span.end,
-        description: description.to_owned(),
-        value: None,
-    })
+    let span = text.ceil_char_boundary(end.saturating_sub(TAIL))..end;
+    let field = FieldName::fixed("output");
+    Some(Hit::new(CheckName::Truncation, rule, Severity::Warning, field, span, description))
 }
 
 /// True for stop reasons of a token limit, in the providers' names.
