@@ -28,9 +28,8 @@ pub(super) fn detect_destroyed_data(call: &ProgramCall, sights: &mut Vec<Detecti
         _ => false,
     };
     if drops {
-        let what = format!("`{}` deletes data of a database.", call.shown());
         let severity = if is_passing(call) { Info } else { Critical };
-        sights.push(Detection::new("database_destruction", severity, what));
+        sights.push(Detection::of(call, "database_destruction", severity, "deletes data of a database."));
     } else if word_lists::lists("database_clients", &call.program) {
         database(call, sights);
     }
@@ -51,8 +50,8 @@ fn database(call: &ProgramCall, sights: &mut Vec<Detection>) {
     let passing = is_passing(call);
     if call.fed.is_some() && call.operands().any(|word| matches!(word.to_ascii_lowercase().as_str(), "del" | "unlink"))
     {
-        let what = format!("`{}` deletes every key that another command lists.", call.shown());
-        sights.push(Detection::new("database_destruction", Warning, what));
+        let does = "deletes every key that another command lists.";
+        sights.push(Detection::of(call, "database_destruction", Warning, does));
     }
     let executed: Vec<String> = statements.iter().filter_map(|text| executed(text)).collect();
     statements.extend(executed.iter().map(String::as_str));

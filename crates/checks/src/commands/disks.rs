@@ -17,14 +17,12 @@ pub(super) fn detect_overwritten_disks(call: &ProgramCall, sights: &mut Vec<Dete
         program => program.starts_with("mkfs."),
     };
     if destroyed {
-        let what = format!("`{}` destroys the data on a disk.", call.shown());
         // A disk image is a file of the project.
         let image = call.operands().last().is_some_and(|to| to.contains('.') && call.target(to) <= PathKind::Inside);
         let severity = if image && call.program.starts_with("mk") { Warning } else { Critical };
-        sights.push(Detection::new("disk_overwrite", severity, what));
+        sights.push(Detection::of(call, "disk_overwrite", severity, "destroys the data on a disk."));
     } else if let Some(severity) = overwritten(call) {
-        let what = format!("`{}` overwrites a file beyond recovery.", call.shown());
-        sights.push(Detection::new("overwrite", severity, what));
+        sights.push(Detection::of(call, "overwrite", severity, "overwrites a file beyond recovery."));
     }
     if let Some(disk) = call.writes.iter().map(|to| to.text.as_str()).find(|to| is_disk(to)) {
         sights.push(Detection::new("disk_overwrite", Critical, format!("Writes output over the disk `{disk}`.")));

@@ -60,7 +60,7 @@ fn found(call: &ProgramCall, sights: &mut Vec<Detection>) {
         let what = format!("`{}` deletes the files that it finds under `{root}`.", call.shown());
         sights.push(Detection::new("find_delete", Critical, what));
     } else if !filtered && worst >= PathKind::Outside {
-        sights.push(Detection::new("find_delete", Warning, format!("`{}` deletes everything it finds.", call.shown())));
+        sights.push(Detection::of(call, "find_delete", Warning, "deletes everything it finds."));
     }
 }
 
@@ -69,8 +69,7 @@ fn moved(call: &ProgramCall, sights: &mut Vec<Detection>) {
     let to = operands.pop().unwrap_or_default();
     let lost = |from: &&str| call.target(from) >= PathKind::Home && !from.trim_start_matches("./").contains('.');
     if to == "/dev/null" || operands.iter().any(lost) {
-        let what = format!("`{}` moves away files that the system or a user needs.", call.shown());
-        sights.push(Detection::new("moved_away", Warning, what));
+        sights.push(Detection::of(call, "moved_away", Warning, "moves away files that the system or a user needs."));
     } else {
         replaced(call, sights);
     }
@@ -106,11 +105,8 @@ fn written(call: &ProgramCall, sights: &mut Vec<Detection>) {
 
 fn removed(call: &ProgramCall, sights: &mut Vec<Detection>) {
     if call.has_argument("--no-preserve-root") {
-        sights.push(Detection::new(
-            "recursive_delete",
-            Critical,
-            format!("`{}` disables the protection against deleting the root directory.", call.shown()),
-        ));
+        let does = "disables the protection against deleting the root directory.";
+        sights.push(Detection::of(call, "recursive_delete", Critical, does));
         return;
     }
     let recursive = is_recursive(call);
@@ -208,20 +204,12 @@ fn permissions(call: &ProgramCall, sights: &mut Vec<Detection>) {
     if setuid {
         // A setuid program of root's that starts a shell makes its user root.
         let severity = if call.operands().any(gives_shell) { Critical } else { Warning };
-        sights.push(Detection::new(
-            "setuid",
-            severity,
-            format!("`{}` makes a program run with its owner's rights.", call.shown()),
-        ));
+        sights.push(Detection::of(call, "setuid", severity, "makes a program run with its owner's rights."));
     }
     if recursive && worst >= PathKind::Home {
         let severity = if open || worst == PathKind::System { Critical } else { Warning };
-        sights.push(Detection::new(
-            "permissions",
-            severity,
-            format!("`{}` changes who can access system or user files.", call.shown()),
-        ));
+        sights.push(Detection::of(call, "permissions", severity, "changes who can access system or user files."));
     } else if open && (recursive || worst >= PathKind::Outside) {
-        sights.push(Detection::new("permissions", Warning, format!("`{}` opens files to everyone.", call.shown())));
+        sights.push(Detection::of(call, "permissions", Warning, "opens files to everyone."));
     }
 }

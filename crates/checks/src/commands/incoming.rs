@@ -79,19 +79,13 @@ fn incoming(calls: &[ProgramCall], downloaded: &mut Vec<String>, sights: &mut Ve
             || evaluates && given
             || named
         {
-            sights.push(Detection::new(
-                "download_and_run",
-                Critical,
-                format!("Downloads a script and pipes it to {} without inspection.", shell_name(call)),
-            ));
+            let what = format!("Downloads a script and pipes it to {} without inspection.", shell_name(call));
+            sights.push(Detection::new("download_and_run", Critical, what));
         } else if runs_input(call) && before.iter().any(decodes)
             || evaluates && runs().any(|program| matches!(base(program), "base64" | "xxd" | "base32"))
         {
-            sights.push(Detection::new(
-                "decoded_and_run",
-                Critical,
-                format!("Decodes a script and pipes it to `{}` without inspection.", call.program),
-            ));
+            let what = format!("Decodes a script and pipes it to `{}` without inspection.", call.program);
+            sights.push(Detection::new("decoded_and_run", Critical, what));
         }
         let named = |name: &str| named_in(downloaded, name);
         let run = is_shell(&call.program)
@@ -99,11 +93,8 @@ fn incoming(calls: &[ProgramCall], downloaded: &mut Vec<String>, sights: &mut Ve
         if run && call.operands().next().is_some_and(named)
             || named(&call.program) && !word_lists::lists("fetchers", &call.program)
         {
-            sights.push(Detection::new(
-                "download_and_run",
-                Critical,
-                format!("`{}` runs a file that was just downloaded, without inspection.", call.shown()),
-            ));
+            let does = "runs a file that was just downloaded, without inspection.";
+            sights.push(Detection::of(call, "download_and_run", Critical, does));
         }
         if word_lists::lists("fetchers", &call.program) {
             downloaded.extend(saved_as(call));
@@ -150,8 +141,8 @@ fn remote_code(call: &ProgramCall, sights: &mut Vec<Detection>) {
     let from = call.operands().take(most).find(|word| by_url(word));
     let local = insecure && texts().any(|arg| arg.contains("://localhost") || arg.contains("://127.0.0.1"));
     if installs && (from.is_some() || insecure && !local) {
-        let what = format!("`{}` installs or runs code from a URL or an insecure registry.", call.shown());
-        sights.push(Detection::new("remote_code", Warning, what));
+        let does = "installs or runs code from a URL or an insecure registry.";
+        sights.push(Detection::of(call, "remote_code", Warning, does));
     }
     let encoded = matches!(call.program.as_str(), "powershell" | "pwsh")
         && texts().any(|arg| {
@@ -159,8 +150,8 @@ fn remote_code(call: &ProgramCall, sights: &mut Vec<Detection>) {
             lower == "-ec" || lower.len() > 1 && "-encodedcommand".starts_with(&lower)
         });
     if encoded {
-        let what = format!("`{}` runs an encoded command, which hides its content.", call.shown());
-        sights.push(Detection::new("decoded_and_run", Warning, what));
+        let does = "runs an encoded command, which hides its content.";
+        sights.push(Detection::of(call, "decoded_and_run", Warning, does));
     }
 }
 
@@ -234,11 +225,8 @@ fn reverse_shell(calls: &[ProgramCall], sights: &mut Vec<Detection>) {
                     || other.program == "openssl" && other.has_argument("s_client")
             });
         if nets || piped {
-            sights.push(Detection::new(
-                "reverse_shell",
-                Critical,
-                format!("`{}` gives the other end of a network connection a shell.", call.shown()),
-            ));
+            let does = "gives the other end of a network connection a shell.";
+            sights.push(Detection::of(call, "reverse_shell", Critical, does));
         }
     }
 }

@@ -55,6 +55,11 @@ impl Detection {
         Self { rule, severity, description }
     }
 
+    /// Returns a detection that says of a call what it does.
+    fn of(call: &ProgramCall, rule: &'static str, severity: Severity, does: &str) -> Self {
+        Self::new(rule, severity, format!("`{}` {does}", call.shown()))
+    }
+
     /// Appends a sentence to the description.
     fn with(mut self, sentence: &str) -> Self {
         self.description.push(' ');

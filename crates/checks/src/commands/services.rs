@@ -16,8 +16,7 @@ pub(super) fn detect_destroyed_services(call: &ProgramCall, sights: &mut Vec<Det
                 && !call.has('n', "dry-run")
                 && let Some(severity) = mirrored(call)
             {
-                let what = format!("`{}` deletes files at its source or target.", call.shown());
-                sights.push(Detection::new("sync_delete", severity, what));
+                sights.push(Detection::of(call, "sync_delete", severity, "deletes files at its source or target."));
             }
         }
         "curl" | "wget" | "http" | "https" | "httpie" | "xh" => http(call, sights),
@@ -71,11 +70,7 @@ fn http(call: &ProgramCall, sights: &mut Vec<Detection>) {
     ];
     if deletes || posts && texts.iter().any(|arg| arg.contains("://") && path.iter().any(|end| arg.contains(end))) {
         let severity = if deletes && texts.iter().any(|arg| names_all(arg)) { Critical } else { Warning };
-        sights.push(Detection::new(
-            "http_delete",
-            severity,
-            format!("`{}` sends a delete request over HTTP.", call.shown()),
-        ));
+        sights.push(Detection::of(call, "http_delete", severity, "sends a delete request over HTTP."));
     }
 }
 
@@ -132,11 +127,8 @@ fn administer(call: &ProgramCall, sights: &mut Vec<Detection>) {
         return;
     }
     let severity = if is_wholesale(call, &words) { Critical } else { Warning };
-    sights.push(Detection::new(
-        "service_destruction",
-        severity,
-        format!("`{}` deletes data or resources that `{}` manages.", call.shown(), call.program),
-    ));
+    let what = format!("`{}` deletes data or resources that `{}` manages.", call.shown(), call.program);
+    sights.push(Detection::new("service_destruction", severity, what));
 }
 
 /// Returns the first operands, without the values of options before a subcommand: `aws --profile prod ec2 …`.

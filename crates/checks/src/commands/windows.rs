@@ -48,10 +48,7 @@ pub(super) fn detect_misused_programs(call: &ProgramCall, sights: &mut Vec<Detec
     let listed = listed || script();
     let asks = call.args.iter().any(|arg| matches!(arg.text.as_str(), "/?" | "-?" | "--help" | "--version"));
     if listed && !asks {
-        sights.push(Detection::new(
-            "living_off_the_land",
-            Warning,
-            format!("`{}` can run or fetch code through a trusted program.", call.shown()),
-        ));
+        let does = "can run or fetch code through a trusted program.";
+        sights.push(Detection::of(call, "living_off_the_land", Warning, does));
     }
 }
