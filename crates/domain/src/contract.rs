@@ -80,7 +80,7 @@ impl ToolContract {
 }
 
 /// True for a value that need not be written.
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 

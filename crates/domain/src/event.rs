@@ -285,23 +285,9 @@ impl Event {
 
     /// True if the sender marked the action, or its tool call, as failed.
     pub fn is_failed(&self) -> bool {
-        let failed = |status: &str| {
-            [
-                "error",
-                "errored",
-                "failed",
-                "failure",
-                "fail",
-                "timeout",
-                "timed_out",
-                "exception",
-                "aborted",
-                "crashed",
-                "status_code_error",
-            ]
-            .iter()
-            .any(|word| status.eq_ignore_ascii_case(word))
-        };
+        const WORDS: &str = "\
+            error errored failed failure fail timeout timed_out exception aborted crashed status_code_error";
+        let failed = |status: &str| WORDS.split(' ').any(|word| status.eq_ignore_ascii_case(word));
         self.status.as_deref().is_some_and(failed) || self.tool.as_ref().is_some_and(ToolCall::has_failed)
     }
 

@@ -13,16 +13,11 @@ pub struct BadId {
     pub prefix: &'static str,
 }
 
-macro_rules! typed_id {
-    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+macro_rules! typed_ids {
+    ($($(#[$doc:meta])* $name:ident = $prefix:literal,)*) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name(pub Uuid);
-
-        impl $name {
-            /// The text prefix of this kind of id.
-            pub const PREFIX: &'static str = $prefix;
-        }
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -61,58 +56,34 @@ macro_rules! typed_id {
                 text.parse().map_err(serde::de::Error::custom)
             }
         }
-    };
+    )*};
 }
 
-typed_id!(
+typed_ids! {
     /// One stored event.
-    EventId, "evt_"
-);
-typed_id!(
+    EventId = "evt_",
     /// One review, which is also its reservation and its job.
-    ReviewId, "rev_"
-);
-typed_id!(
+    ReviewId = "rev_",
     /// One finding.
-    FindingId, "fnd_"
-);
-typed_id!(
+    FindingId = "fnd_",
     /// One reflexion: a fault that recurred.
-    ReflexionId, "rfx_"
-);
-typed_id!(
+    ReflexionId = "rfx_",
     /// One backtest.
-    BacktestId, "bkt_"
-);
-typed_id!(
+    BacktestId = "bkt_",
     /// One session of the sidecar.
-    SessionId, "ses_"
-);
-typed_id!(
+    SessionId = "ses_",
     /// One message on its way to one webhook.
-    DeliveryId, "whd_"
-);
-typed_id!(
+    DeliveryId = "whd_",
     /// One API key (its public name, not the secret).
-    KeyId, "key_"
-);
-typed_id!(
+    KeyId = "key_",
     /// One incarnation of a process that runs reviews.
-    WorkerId, "wrk_"
-);
-typed_id!(
+    WorkerId = "wrk_",
     /// One decision about a tool call, which is a row of the audit.
-    DecisionId, "dec_"
-);
-typed_id!(
+    DecisionId = "dec_",
     /// One request to a person to approve a call.
-    ApprovalId, "apr_"
-);
-typed_id!(
+    ApprovalId = "apr_",
     /// One override of the execution.
-    OverrideId, "ovr_"
-);
-typed_id!(
+    OverrideId = "ovr_",
     /// One pattern: a way of doing a task.
-    PatternId, "pat_"
-);
+    PatternId = "pat_",
+}

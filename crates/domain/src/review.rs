@@ -67,13 +67,6 @@ words! {
     }
 }
 
-impl ReviewScope {
-    /// True for the default scope, one event.
-    pub fn is_event(&self) -> bool {
-        *self == Self::Event
-    }
-}
-
 words! {
     /// Kind of reviewer.
     #[derive(utoipa::ToSchema)]

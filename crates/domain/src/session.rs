@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Effect, PatternOutcome, SessionId, ToolAnnotations, ToolName};
+use super::{Effect, PatternOutcome, SessionId, ToolAnnotations, ToolName, contract::is_default};
 
 words! {
     /// Service that a sidecar provides for an agent.
@@ -87,7 +87,7 @@ pub struct Session {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
     /// Number of omitted notices.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub notices_left_out: u32,
     /// Time at which the session began.
     pub opened_at: Timestamp,
@@ -205,11 +205,6 @@ impl Session {
             self.notices.splice(..=first, [more]);
         }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 /// Counts of the guardrail's verdicts.

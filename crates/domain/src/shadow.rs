@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{CheckName, Mode, NanoUsd, ReviewScope, Severity, Trigger, verdict::VerdictRules};
+use super::{CheckName, Mode, NanoUsd, ReviewScope, Severity, Trigger, contract::is_default, verdict::VerdictRules};
 
 /// Events that a shadow watches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,13 +77,6 @@ words! {
     }
 }
 
-impl Datamark {
-    /// True for the default marking.
-    pub fn is_ordinary(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// A shadow: an observer, as configured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shadow {
@@ -109,13 +102,13 @@ pub struct Shadow {
     /// Most characters of an event that a model is shown.
     pub max_input_chars: u32,
     /// Marking of the data in the prompt.
-    #[serde(default, skip_serializing_if = "Datamark::is_ordinary")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub datamark: Datamark,
     /// True if each call holds a planted fault; a reply that does not mention the fault does not count.
     #[serde(default = "default_canary", skip_serializing_if = "Clone::clone")]
     pub canary: bool,
     /// Scope of one review: an event, or a whole task.
-    #[serde(default, skip_serializing_if = "ReviewScope::is_event")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub scope: ReviewScope,
     /// Rules for the verdict of an active shadow.
     #[serde(default)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Assessment, ReviewId};
+use super::{Assessment, ReviewId, contract::is_default};
 
 words! {
     /// Verdict in place of an active shadow's missing or inconclusive review.
@@ -30,14 +30,6 @@ words! {
     }
 }
 
-impl UnfoundedFlag {
-    /// True for the default, which stored versions leave out.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// Rules for the verdict of an active shadow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerdictRules {
@@ -48,7 +40,7 @@ pub struct VerdictRules {
     /// Verdict if the review ends INCONCLUSIVE or CHECKED.
     pub on_inconclusive: FallbackVerdict,
     /// Meaning of a FLAG whose quotes are not found, after the model was asked for one.
-    #[serde(default, skip_serializing_if = "UnfoundedFlag::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub on_unfounded: UnfoundedFlag,
 }
 

@@ -278,7 +278,7 @@ impl<'a> Plan<'a> {
         let now = decided.as_ref().map(|(_, now)| *now);
         let refusals = Refusals { decided, ..refusals };
         let payload = |review: &NewReview| {
-            payloads.get(&review.event).filter(|_| review.scope.is_event()).map(|payload| (*payload).clone())
+            (review.scope == ReviewScope::Event).then(|| payloads.get(&review.event).map(|one| (*one).clone()))?
         };
         let handed = if leases { lease(reservations, &mut writing.reviews, payload) } else { Vec::new() };
         Planned { writing, dispositions: all_dispositions, handed, refusals, now }
