@@ -6,20 +6,12 @@ use serde_json::json;
 
 use super::{
     CommandFailure, GlobalOptions,
-    remote::{Server, cell, distance, items, path_with},
+    remote::{RemoteCommand, cell, distance, items, path_with},
     table,
 };
 
-#[derive(Debug, Args)]
-pub(super) struct ApprovalsOptions {
-    #[command(flatten)]
-    server: Server,
-    #[command(subcommand)]
-    action: ApprovalsAction,
-}
-
 #[derive(Debug, Subcommand)]
-enum ApprovalsAction {
+pub(super) enum ApprovalsAction {
     /// List waiting calls, newest first.
     List {
         /// State: pending, approved, denied, used or expired; all for all.
@@ -42,7 +34,7 @@ enum ApprovalsAction {
 }
 
 #[derive(Debug, Args)]
-struct ApprovalArgs {
+pub(super) struct ApprovalArgs {
     /// Id of the approval, as `list` shows it.
     id: String,
     /// Reason; kept in the audit. The agent reads that of a denial.
@@ -52,7 +44,7 @@ struct ApprovalArgs {
 
 pub(super) async fn run(
     global: &GlobalOptions,
-    ApprovalsOptions { server, action }: ApprovalsOptions,
+    RemoteCommand { server, action }: RemoteCommand<ApprovalsAction>,
 ) -> Result<(), CommandFailure> {
     let remote = server.remote(global)?;
     let (decision, ApprovalArgs { id, reason }) = match action {
@@ -60,12 +52,7 @@ pub(super) async fn run(
         ApprovalsAction::Deny(word) => ("deny", word),
         ApprovalsAction::List { state, agent, tool, limit } => {
             let state = Some(state).filter(|state| state != "all");
-            let query = vec![
-                ("state", state),
-                ("agent", agent),
-                ("tool", tool),
-                ("limit", limit.map(|limit| limit.to_string())),
-            ];
+            let query = json!({"state": state, "agent": agent, "tool": tool, "limit": limit});
             let list = remote.get("v1/approvals", &query).await?;
             let mut rows = table::new(&["id", "state", "agent", "tool", "arguments", "why", "asked", "left"]);
             for item in items(&list) {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     CommandFailure, GlobalOptions,
-    remote::{Columns, Server, cell, path_with},
+    remote::{Columns, RemoteCommand, cell, path_with},
 };
 
 /// Columns of the list.
@@ -19,16 +19,8 @@ const COLUMNS: &Columns = &[
     ("why", &["/reasons/0"]),
 ];
 
-#[derive(Debug, Args)]
-pub(super) struct BreakersOptions {
-    #[command(flatten)]
-    server: Server,
-    #[command(subcommand)]
-    action: BreakersAction,
-}
-
 #[derive(Debug, Subcommand)]
-enum BreakersAction {
+pub(super) enum BreakersAction {
     /// List the breakers of all agents.
     List {
         /// Breakers with this recommendation: open, `half_open` or closed.
@@ -45,7 +37,7 @@ enum BreakersAction {
 }
 
 #[derive(Debug, Args)]
-struct BreakerArgs {
+pub(super) struct BreakerArgs {
     /// Name of the agent.
     agent: String,
     /// Name of the person; the name of the key unless given.
@@ -58,12 +50,12 @@ struct BreakerArgs {
 
 pub(super) async fn run(
     global: &GlobalOptions,
-    BreakersOptions { server, action }: BreakersOptions,
+    RemoteCommand { server, action }: RemoteCommand<BreakersAction>,
 ) -> Result<(), CommandFailure> {
     let remote = server.remote(global)?;
     let (act, BreakerArgs { agent, by, note }) = match action {
         BreakersAction::List { state, limit } => {
-            let query = vec![("recommendation", state), ("limit", limit.map(|limit| limit.to_string()))];
+            let query = json!({"recommendation": state, "limit": limit});
             return remote.list(global.json, "v1/breakers", &query, COLUMNS).await;
         }
         BreakersAction::Acknowledge(args) => ("/acknowledge", args),

@@ -1,10 +1,11 @@
 //! `umbra events`: lists events of a server, and shows one.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
+use serde_json::json;
 
 use super::{
     CommandFailure, GlobalOptions, answer_json,
-    remote::{Columns, Server, path_with},
+    remote::{Columns, RemoteCommand, path_with},
 };
 
 /// Columns of the list.
@@ -18,16 +19,8 @@ const COLUMNS: &Columns = &[
     ("triggers", &["/triggers/0/trigger"]),
 ];
 
-#[derive(Debug, Args)]
-pub(super) struct EventsOptions {
-    #[command(flatten)]
-    server: Server,
-    #[command(subcommand)]
-    action: EventsAction,
-}
-
 #[derive(Debug, Subcommand)]
-enum EventsAction {
+pub(super) enum EventsAction {
     /// List events, newest first.
     List {
         /// Events of this agent.
@@ -55,21 +48,14 @@ enum EventsAction {
 
 pub(super) async fn run(
     global: &GlobalOptions,
-    EventsOptions { server, action }: EventsOptions,
+    RemoteCommand { server, action }: RemoteCommand<EventsAction>,
 ) -> Result<(), CommandFailure> {
     let remote = server.remote(global)?;
     match action {
         EventsAction::List { agent, task, since, until, limit } => {
-            let query = vec![
-                ("agent", agent),
-                ("task_id", task),
-                ("since", since),
-                ("until", until),
-                ("limit", Some(limit.to_string())),
-                ("order", Some("desc".to_owned())),
-            ];
-            remote.list(global.json, "v1/events", &query, COLUMNS).await
+            let query = json!({"agent": agent, "task_id": task, "since": since, "until": until, "limit": limit});
+            remote.list(global.json, "v1/events?order=desc", &query, COLUMNS).await
         }
-        EventsAction::Show { id } => answer_json(&remote.get(&path_with("v1/events/", &id, ""), &Vec::new()).await?),
+        EventsAction::Show { id } => answer_json(&remote.get(&path_with("v1/events/", &id, ""), &()).await?),
     }
 }

@@ -1,6 +1,6 @@
 //! `umbra execution`: shows whether calls run and by which setting, and sets or lifts overrides.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Timestamp};
@@ -84,8 +84,9 @@ pub(super) async fn run(
     let action = action.unwrap_or(ExecutionAction::Show { agent: None, session: None, tool: None, run: None });
     let (of, execution, lasting) = match action {
         ExecutionAction::Show { agent, session, tool, run } => {
-            let asked = vec![("agent", agent), ("session", session), ("tool", tool), ("run", run)];
-            return show(global, &remote, asked).await;
+            let asked = [("agent", agent), ("session", session), ("tool", tool), ("run", run)];
+            return show(global, &remote, asked.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
+                .await;
         }
         ExecutionAction::Shadow(OverrideOptions { of, lasting }) => (of, Some("shadow"), lasting),
         ExecutionAction::Live(OverrideOptions { of, lasting }) => (of, Some("live"), lasting),
@@ -126,16 +127,12 @@ pub(super) async fn run(
     Ok(())
 }
 
-async fn show(
-    global: &GlobalOptions,
-    remote: &Remote,
-    asked: Vec<(&str, Option<String>)>,
-) -> Result<(), CommandFailure> {
-    if asked.iter().any(|(_, value)| value.is_some()) {
+async fn show(global: &GlobalOptions, remote: &Remote, asked: BTreeMap<&str, String>) -> Result<(), CommandFailure> {
+    if !asked.is_empty() {
         let effective = remote.get("v1/execution/effective", &asked).await?;
         return global.print(&effective, || told(&effective));
     }
-    let view = remote.get("v1/execution", &Vec::new()).await?;
+    let view = remote.get("v1/execution", &()).await?;
     let overrides: Vec<&Value> = view["overrides"].as_array().into_iter().flatten().collect();
     let mut rows = table::new(&["override", "execution", "since", "left", "reason"]);
     for one in &overrides {

@@ -2,11 +2,12 @@
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
+use serde::Serialize;
 use serde_json::json;
 
 use super::{
     CommandFailure, GlobalOptions, answer_json,
-    remote::{Columns, Query, Server, cell, path_with},
+    remote::{Columns, RemoteCommand, cell, path_with},
 };
 
 /// Columns of the list.
@@ -21,30 +22,10 @@ const COLUMNS: &Columns = &[
     ("description", &["/description"]),
 ];
 
-#[derive(Debug, Args)]
-pub(super) struct FindingsOptions {
-    #[command(flatten)]
-    server: Server,
-    #[command(subcommand)]
-    action: FindingsAction,
-}
-
 #[derive(Debug, Subcommand)]
-enum FindingsAction {
+pub(super) enum FindingsAction {
     /// List findings, newest first.
-    List {
-        #[command(flatten)]
-        filter: FindingFilterOptions,
-        /// From this time on: 2026-02-28T12:00:00Z.
-        #[arg(long, value_name = "TIME")]
-        since: Option<String>,
-        /// Before this time.
-        #[arg(long, value_name = "TIME")]
-        until: Option<String>,
-        /// Most findings to list, 1 to 500.
-        #[arg(long, value_name = "N", default_value_t = 50)]
-        limit: u32,
-    },
+    List(FindingsListOptions),
     /// Print a finding with its evidence, as JSON.
     Show {
         /// Id of the finding, as `list` shows it.
@@ -62,8 +43,24 @@ enum FindingsAction {
     },
 }
 
+#[derive(Debug, Args, Serialize)]
+pub(super) struct FindingsListOptions {
+    #[command(flatten)]
+    #[serde(flatten)]
+    filter: FindingFilterOptions,
+    /// From this time on: 2026-02-28T12:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Before this time.
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// Most findings to list, 1 to 500.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: u32,
+}
+
 /// Filter of findings.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize)]
 pub(super) struct FindingFilterOptions {
     /// Findings of at least this severity: info, warning or critical.
     #[arg(long)]
@@ -73,6 +70,7 @@ pub(super) struct FindingFilterOptions {
     agent: Option<String>,
     /// Findings about this task.
     #[arg(long, value_name = "ID")]
+    #[serde(rename = "task_id")]
     task: Option<String>,
     /// Findings by this shadow.
     #[arg(long)]
@@ -82,38 +80,14 @@ pub(super) struct FindingFilterOptions {
     status: Option<String>,
 }
 
-impl FindingFilterOptions {
-    /// Returns the query that it is.
-    pub fn query(self) -> Query<'static> {
-        vec![
-            ("severity", self.severity),
-            ("agent", self.agent),
-            ("task_id", self.task),
-            ("shadow", self.shadow),
-            ("status", self.status),
-        ]
-    }
-}
-
 pub(super) async fn run(
     global: &GlobalOptions,
-    FindingsOptions { server, action }: FindingsOptions,
+    RemoteCommand { server, action }: RemoteCommand<FindingsAction>,
 ) -> Result<(), CommandFailure> {
     let remote = server.remote(global)?;
     match action {
-        FindingsAction::List { filter, since, until, limit } => {
-            let page = [
-                ("since", since),
-                ("until", until),
-                ("limit", Some(limit.to_string())),
-                ("order", Some("desc".to_owned())),
-            ];
-            let query: Query<'_> = filter.query().into_iter().chain(page).collect();
-            remote.list(global.json, "v1/findings", &query, COLUMNS).await
-        }
-        FindingsAction::Show { id } => {
-            answer_json(&remote.get(&path_with("v1/findings/", &id, ""), &Vec::new()).await?)
-        }
+        FindingsAction::List(options) => remote.list(global.json, "v1/findings?order=desc", &options, COLUMNS).await,
+        FindingsAction::Show { id } => answer_json(&remote.get(&path_with("v1/findings/", &id, ""), &()).await?),
         FindingsAction::Mark { id, status, note } => {
             let feedback = json!({"status": status, "note": note});
             let finding = remote.send(Method::PATCH, &path_with("v1/findings/", &id, ""), &feedback).await?;

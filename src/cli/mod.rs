@@ -52,6 +52,7 @@ use clap::{
 };
 use secrecy::SecretString;
 
+use self::remote::RemoteCommand;
 use crate::{
     app::{CommandLineOverrides, Database, Setup},
     briefing::Kind,
@@ -170,19 +171,19 @@ enum Command {
     /// Check the invariants of the database; exit 1 if one is broken.
     Doctor,
     /// List findings of a server, show one, and say what became of it.
-    Findings(findings::FindingsOptions),
+    Findings(RemoteCommand<findings::FindingsAction>),
     /// Print findings of a server as they are made.
     Tail(tail::TailOptions),
     /// List events of a server, and show one.
-    Events(events::EventsOptions),
+    Events(RemoteCommand<events::EventsAction>),
     /// Post events to a server, from a file or standard input.
     Post(post::PostOptions),
     /// List the breakers of agents, acknowledge and reset them.
-    Breakers(breakers::BreakersOptions),
+    Breakers(RemoteCommand<breakers::BreakersAction>),
     /// List sessions of the sidecar of a server, and show one.
-    Sessions(sessions::SessionsOptions),
+    Sessions(RemoteCommand<sessions::SessionsAction>),
     /// List calls that wait for approval, and approve or deny them.
-    Approvals(approvals::ApprovalsOptions),
+    Approvals(RemoteCommand<approvals::ApprovalsAction>),
     /// Show whether calls run and by which setting; set shadow or live for a scope, or lift it.
     #[command(after_help = execution::NOTES)]
     Execution(execution::ExecutionOptions),

@@ -3,11 +3,12 @@
 use std::{fs, net::SocketAddr, time::Duration};
 
 use anyhow::{Context, anyhow};
-use clap::Args;
+use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Client, Method, Response, Url};
 use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::{
@@ -73,8 +74,14 @@ impl Lines {
 /// Columns of a list: heading, and the places of its value as JSON pointers, of which the first with a value counts.
 pub(super) type Columns = [(&'static str, &'static [&'static str])];
 
-/// Query of names and values; those without a value are not sent.
-pub(super) type Query<'a> = Vec<(&'a str, Option<String>)>;
+/// Command that asks a server: the server, and the action.
+#[derive(Debug, Args)]
+pub(super) struct RemoteCommand<A: Subcommand> {
+    #[command(flatten)]
+    pub server: Server,
+    #[command(subcommand)]
+    pub action: A,
+}
 
 impl Server {
     /// Returns this server, or one at another address if neither the command line nor the environment names one.
@@ -136,7 +143,7 @@ impl Remote {
     ///
     /// # Errors
     /// As [`Remote::open`].
-    pub async fn get(&self, path: &str, query: &Query<'_>) -> Result<Value, CommandFailure> {
+    pub async fn get(&self, path: &str, query: &impl Serialize) -> Result<Value, CommandFailure> {
         json(self.open(Method::GET, path, query, None).await?).await
     }
 
@@ -148,7 +155,7 @@ impl Remote {
         &self,
         json: bool,
         path: &str,
-        query: &Query<'_>,
+        query: &impl Serialize,
         columns: &Columns,
     ) -> Result<(), CommandFailure> {
         let list = self.get(path, query).await?;
@@ -171,10 +178,11 @@ impl Remote {
     /// # Errors
     /// As [`Remote::open`].
     pub async fn send(&self, method: Method, path: &str, body: &Value) -> Result<Value, CommandFailure> {
-        json(self.open(method, path, &Vec::new(), Some(body)).await?).await
+        json(self.open(method, path, &(), Some(body)).await?).await
     }
 
-    /// Sends a request and returns the answer, whose body is still to be read.
+    /// Sends a request and returns the answer, whose body is still to be read. Members of the query without a value are
+    /// not sent.
     ///
     /// # Errors
     /// No server answers there, or it refuses: in its own words, with each field at fault.
@@ -182,14 +190,13 @@ impl Remote {
         &self,
         method: Method,
         path: &str,
-        query: &Query<'_>,
+        query: &impl Serialize,
         body: Option<&Value>,
     ) -> Result<Response, CommandFailure> {
         let mut url = self.base.join(path).with_context(|| format!("{path} is not a valid path"))?;
-        for (name, value) in query {
-            if let Some(value) = value {
-                url.query_pairs_mut().append_pair(name, value);
-            }
+        let query = serde_json::to_value(query)?;
+        for (name, value) in query.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+            url.query_pairs_mut().append_pair(name, &value.as_str().map_or_else(|| value.to_string(), str::to_owned));
         }
         let mut request = self.client.request(method, url);
         if let Some(key) = &self.key {

@@ -76,8 +76,7 @@ pub(super) async fn run(global: &GlobalOptions, action: RunsAction) -> Result<()
     match action {
         RunsAction::Diff(options) => diff(global, options).await,
         RunsAction::List { server, agent, in_shadow, limit } => {
-            let limit = limit.map(|limit| limit.to_string());
-            let query = vec![("agent", agent), ("in_shadow", in_shadow.then(|| true.to_string())), ("limit", limit)];
+            let query = json!({"agent": agent, "in_shadow": in_shadow.then_some(true), "limit": limit});
             let runs = server.remote(global)?.get("v1/runs", &query).await?;
             let mut rows = table::new(&["run", "agent", "of", "execution", "started by", "last call"]);
             for item in items(&runs) {

@@ -1,10 +1,11 @@
 //! `umbra sessions`: lists sessions of the sidecar of a server, and shows one.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
+use serde_json::json;
 
 use super::{
     CommandFailure, GlobalOptions, answer_json,
-    remote::{Columns, Server, path_with},
+    remote::{Columns, RemoteCommand, path_with},
 };
 
 /// Columns of the list.
@@ -19,16 +20,8 @@ const COLUMNS: &Columns = &[
     ("task", &["/task"]),
 ];
 
-#[derive(Debug, Args)]
-pub(super) struct SessionsOptions {
-    #[command(flatten)]
-    server: Server,
-    #[command(subcommand)]
-    action: SessionsAction,
-}
-
 #[derive(Debug, Subcommand)]
-enum SessionsAction {
+pub(super) enum SessionsAction {
     /// List sessions, newest first.
     List {
         /// Sessions of this agent.
@@ -50,21 +43,14 @@ enum SessionsAction {
 
 pub(super) async fn run(
     global: &GlobalOptions,
-    SessionsOptions { server, action }: SessionsOptions,
+    RemoteCommand { server, action }: RemoteCommand<SessionsAction>,
 ) -> Result<(), CommandFailure> {
     let remote = server.remote(global)?;
     match action {
         SessionsAction::List { agent, state, limit } => {
-            let query = vec![
-                ("agent", agent),
-                ("state", state),
-                ("limit", Some(limit.to_string())),
-                ("order", Some("desc".to_owned())),
-            ];
-            remote.list(global.json, "v1/sessions", &query, COLUMNS).await
+            let query = json!({"agent": agent, "state": state, "limit": limit});
+            remote.list(global.json, "v1/sessions?order=desc", &query, COLUMNS).await
         }
-        SessionsAction::Show { id } => {
-            answer_json(&remote.get(&path_with("v1/sessions/", &id, ""), &Vec::new()).await?)
-        }
+        SessionsAction::Show { id } => answer_json(&remote.get(&path_with("v1/sessions/", &id, ""), &()).await?),
     }
 }

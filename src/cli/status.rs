@@ -22,7 +22,7 @@ pub(super) struct StatusOptions {
 
 pub(super) async fn run(global: &GlobalOptions, StatusOptions { server }: StatusOptions) -> Result<(), CommandFailure> {
     let status = if server.is_named() {
-        server.remote(global)?.get("v1/status", &Vec::new()).await?
+        server.remote(global)?.get("v1/status", &()).await?
     } else {
         let (setup, database) = global.open_existing().await?;
         let status = status(&setup, &database).await?;

@@ -4,23 +4,26 @@ use std::time::Duration;
 
 use clap::Args;
 use reqwest::Method;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::{
     CommandFailure, GlobalOptions, answer, complain,
     findings::FindingFilterOptions,
-    remote::{Lines, Query, Server, items},
+    remote::{Lines, Server, items, path_with},
     table::plain,
 };
 
 /// Pause before a stream that has ended is asked for again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize)]
 pub(super) struct TailOptions {
     #[command(flatten)]
+    #[serde(skip)]
     server: Server,
     #[command(flatten)]
+    #[serde(flatten)]
     filter: FindingFilterOptions,
     /// Begin with the findings from this time on: 2026-02-28T12:00:00Z.
     #[arg(long, value_name = "TIME")]
@@ -28,23 +31,18 @@ pub(super) struct TailOptions {
 }
 
 pub(super) async fn run(global: &GlobalOptions, options: TailOptions) -> Result<(), CommandFailure> {
-    let TailOptions { server, filter, since } = options;
-    let remote = server.remote(global)?;
-    let mut query = filter.query();
-    query.push(("since", since.clone()));
+    let remote = options.server.remote(global)?;
     // A stream begins now; what came before is in the list, which says where the stream goes on.
     let mut last = None;
-    if since.is_some() {
-        let page = [("limit", Some("500".to_owned())), ("order", Some("asc".to_owned()))];
-        let page = remote.get("v1/findings", &query.iter().cloned().chain(page).collect()).await?;
+    if options.since.is_some() {
+        let page = remote.get("v1/findings?limit=500&order=asc", &options).await?;
         items(&page).for_each(|finding| print(global, finding));
         last = page["resume_cursor"].as_str().map(ToOwned::to_owned);
     }
     let mut is_lost = false;
     loop {
-        let position = [("last_event_id", last.clone())];
-        let asked: Query<'_> = query.iter().cloned().chain(position).collect();
-        match remote.open(Method::GET, "v1/findings/stream", &asked, None).await {
+        let position = last.iter().map(|last| path_with("?last_event_id=", last, "")).collect::<String>();
+        match remote.open(Method::GET, &format!("v1/findings/stream{position}"), &options, None).await {
             Ok(response) => {
                 if is_lost {
                     complain("umbra: the stream goes on where it ended");

@@ -1,7 +1,10 @@
 //! `umbra audit list`: rows of the audit of a running server, by filters.
 
+use std::ops::Not;
+
 use clap::Args;
 use reqwest::Method;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::super::{
@@ -10,9 +13,10 @@ use super::super::{
     table,
 };
 
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize)]
 pub(in super::super) struct AuditListOptions {
     #[command(flatten)]
+    #[serde(skip)]
     server: Server,
     /// Agent, or a glob of agents.
     #[arg(long)]
@@ -49,27 +53,13 @@ pub(in super::super) struct AuditListOptions {
     limit: Option<u32>,
     /// Continue with new rows as they come, oldest first.
     #[arg(long, conflicts_with = "limit")]
+    #[serde(skip_serializing_if = "Not::not")]
     follow: bool,
 }
 
 pub(super) async fn run(global: &GlobalOptions, options: AuditListOptions) -> Result<(), CommandFailure> {
-    let newest = (!options.follow).then(|| "desc".to_owned());
-    let query = vec![
-        ("agent", options.agent),
-        ("tool", options.tool),
-        ("session", options.session),
-        ("run", options.run),
-        ("decision", options.decision),
-        ("effect", options.effect),
-        ("execution", options.execution),
-        ("kind", options.kind),
-        ("since", options.since),
-        ("until", options.until),
-        ("limit", options.limit.map(|limit| limit.to_string())),
-        ("order", newest),
-        ("follow", options.follow.then(|| true.to_string())),
-    ];
-    let response = options.server.remote(global)?.open(Method::GET, "v1/audit", &query, None).await?;
+    let path = if options.follow { "v1/audit" } else { "v1/audit?order=desc" };
+    let response = options.server.remote(global)?.open(Method::GET, path, &options, None).await?;
     if let Some(warning) = response.headers().get("umbra-warning").and_then(|value| value.to_str().ok()) {
         complain(&format!("umbra: {}", table::plain(warning)));
     }

@@ -28,7 +28,7 @@ pub(in super::super) struct ProposeOptions {
 }
 
 pub(super) async fn run(global: &GlobalOptions, options: ProposeOptions) -> Result<(), CommandFailure> {
-    let drift = options.server.remote(global)?.get("v1/drift", &Vec::new()).await?;
+    let drift = options.server.remote(global)?.get("v1/drift", &()).await?;
     let (mut proposed, mut missing) = (Vec::new(), Vec::new());
     for contract in drift["contracts"].as_array().into_iter().flatten() {
         let id = contract["contract"].as_str().unwrap_or_default();

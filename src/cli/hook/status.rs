@@ -32,7 +32,7 @@ const SWITCHES: [(&str, bool); 5] = [
 pub(super) async fn run(global: &GlobalOptions, server: &Server) -> Result<(), CommandFailure> {
     let server = server.or(installed_url());
     let heard = match server.remote(global) {
-        Ok(remote) => remote.get("v1/hooks", &Vec::new()).await,
+        Ok(remote) => remote.get("v1/hooks", &()).await,
         Err(failure) => Err(failure),
     };
     let heard = heard.unwrap_or_else(|failure| {
