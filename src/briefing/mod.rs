@@ -73,7 +73,6 @@ pub struct Briefing {
 
 /// Counts of reviews and of their findings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[schema(as = BriefingLine)]
 pub struct BriefingLine {
     /// Number of reviews with an assessment.
     pub reviews: i64,
@@ -128,7 +127,6 @@ impl Findings {
 
 /// Counts of an earlier period.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[schema(as = BriefingPast)]
 pub struct BriefingPast {
     /// First day of the period.
     pub first: Date,

@@ -22,7 +22,6 @@ const KEY_AGENTS: usize = 100;
 
 /// Text to be reviewed now.
 #[derive(Clone, PartialEq, Eq, ToSchema)]
-#[schema(as = ReviewRequest)]
 pub struct ReviewRequest {
     /// Agent that wrote the text.
     #[schema(min_length = 1, max_length = 256)]

@@ -155,7 +155,6 @@ pub struct SaidResult {
 
 /// Next step of an agent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
-#[schema(as = TurnRequest)]
 pub struct TurnRequest {
     /// Route that the agent is on from now on.
     pub route: Option<String>,
@@ -181,7 +180,6 @@ pub struct TurnRequest {
 
 /// Message, with the calls that were made and their results.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
-#[schema(as = MessageRequest)]
 pub struct MessageRequest {
     /// `user`, `assistant`, `tool` or `system`.
     #[schema(example = "assistant")]
@@ -238,7 +236,6 @@ pub enum GuardSubject {
 
 /// Task to select tools for.
 #[derive(Debug, Clone, PartialEq, ToSchema)]
-#[schema(as = SelectRequest)]
 pub struct SelectRequest {
     /// Task, in words; the session's task unless given.
     pub query: Option<String>,

@@ -1,12 +1,9 @@
 //! JSON tree of a request: texts and keys are slices of it, copied only where an escape forces it. No object has a key
 //! twice.
 
-use std::{borrow::Cow, collections::HashSet, fmt};
+use std::{borrow::Cow, collections::HashSet};
 
-use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
-    de::{Error, Visitor},
-};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Number, Value, value::RawValue};
 
 /// JSON value.
@@ -135,26 +132,6 @@ impl Serialize for Members<'_> {
 }
 
 /// Key of an object, borrowed where possible.
-pub(super) struct Key<'a>(pub Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read;
-        impl<'de> Visitor<'de> for Read {
-            type Value = Key<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a key")
-            }
-
-            fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Borrowed(key)))
-            }
-
-            fn visit_str<E: Error>(self, key: &str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Owned(key.to_owned())))
-            }
-        }
-        deserializer.deserialize_str(Read)
-    }
-}
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(super) struct Key<'a>(#[serde(borrow)] pub Cow<'a, str>);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     agent::Agent,
-    service::{Domain, Tables, error},
+    service::{Domain, Tables, error, missing},
 };
 
 pub(super) const CALENDAR: Domain = Domain { name: "calendar", cases: 10, tables, serve, script };
@@ -50,10 +50,7 @@ fn serve(tables: &mut Tables, tool: &str, args: &Value) -> Value {
             event["hour"] = args["hour"].clone();
             event.clone()
         }
-        "delete_event" => match tables.take("events", &args["id"]) {
-            Some(_) => json!({"deleted": true}),
-            None => error("not_found"),
-        },
+        "delete_event" => tables.take("events", &args["id"]).map_or_else(missing, |_| json!({"deleted": true})),
         _ => error("unknown_tool"),
     }
 }

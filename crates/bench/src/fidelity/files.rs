@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     agent::Agent,
-    service::{Domain, Tables, error},
+    service::{Domain, Tables, error, missing},
 };
 
 pub(super) const FILES: Domain = Domain { name: "files", cases: 10, tables, serve, script };
@@ -48,10 +48,7 @@ fn serve(tables: &mut Tables, tool: &str, args: &Value) -> Value {
             tables.put("files", args["to"].as_str().unwrap_or_default(), file);
             json!({"from": args["from"], "path": args["to"]})
         }
-        "delete" => match tables.take("files", &args["path"]) {
-            Some(_) => json!({"deleted": args["path"]}),
-            None => error("not_found"),
-        },
+        "delete" => tables.take("files", &args["path"]).map_or_else(missing, |_| json!({"deleted": args["path"]})),
         _ => error("unknown_tool"),
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     agent::Agent,
-    service::{Domain, Tables, error, is_listed},
+    service::{Domain, Tables, error, is_listed, missing},
 };
 
 pub(super) const MAIL: Domain = Domain { name: "mail", cases: 10, tables, serve, script };
@@ -57,10 +57,9 @@ fn serve(tables: &mut Tables, tool: &str, args: &Value) -> Value {
             tables.put("sent", &id, json!({"id": id, "status": status, "to": draft["to"]}))
         }
         "get_sent" => tables.read("sent", &args["id"]),
-        "delete_message" => match tables.take("messages", &args["id"]) {
-            Some(_) => json!({"deleted": true, "id": args["id"]}),
-            None => error("not_found"),
-        },
+        "delete_message" => {
+            tables.take("messages", &args["id"]).map_or_else(missing, |_| json!({"deleted": true, "id": args["id"]}))
+        }
         _ => error("unknown_tool"),
     }
 }
