@@ -90,12 +90,12 @@ pub(super) struct Upstream {
     pub server: String,
     /// Agents that may see it; `None` is all.
     pub agents: Option<AgentGlobs>,
-    /// Its tools, as they were last listed.
+    /// Tools, as the server listed them last.
     pub tools: ArcSwapOption<Offer>,
     at: At,
     settings: Mcp,
     line: Mutex<ConnectionState>,
-    /// Description of itself, from the last connection.
+    /// The server's description of itself, from the last connection.
     says: RwLock<Option<Arc<ServerPeerInfo>>>,
     /// Requests without an answer in time, since the last answer.
     silent: AtomicU32,

@@ -62,7 +62,7 @@ fn invalid_member_is_refused_by_its_name() {
     let check = |pointer: &str, value: Value, want: &str| {
         let mut changed = good.clone();
         *changed.pointer_mut(pointer).unwrap() = value;
-        assert_eq!(parse(&changed.to_string()).err().unwrap().to_string(), want, "{pointer}");
+        assert_eq!(parse(&changed.to_string()).err().unwrap(), want, "{pointer}");
     };
     check("/assessment", json!("LGTM"), "its `assessment` is not one of APPROVE, INCONCLUSIVE, SUGGEST, FLAG");
     check("/assessment", json!("CHECKED"), "its `assessment` is not one of APPROVE, INCONCLUSIVE, SUGGEST, FLAG");
@@ -78,9 +78,9 @@ fn invalid_member_is_refused_by_its_name() {
     check("/findings/0/description", Value::Null, "its `findings[0].description` is missing");
     check("/findings/0/evidence_quote", json!(["abc"]), "its `findings[0].evidence_quote` is not a text");
     let item = json!({"events": [good, {"nonce": "n", "assessment": "FLAG", "score": 1, "findings": [{}]}]});
-    let fault = parse_batch(&item.to_string()).err().unwrap().to_string();
+    let fault = parse_batch(&item.to_string()).err().unwrap();
     assert_eq!(fault, "its `events[1].findings[0].severity` is missing");
-    assert_eq!(parse_batch(&json!({"items": []}).to_string()).err().unwrap().to_string(), "its `events` is missing");
+    assert_eq!(parse_batch(&json!({"items": []}).to_string()).err().unwrap(), "its `events` is missing");
 }
 
 #[test]
@@ -171,6 +171,6 @@ fn replies_that_match_the_schema_are_parsed() {
 fn an_error_repeats_no_word_of_the_reply() {
     for text in [reply("evilword", 5, &[]), "{\"evilword".to_owned(), "evilword".to_owned(), "{} {evilword}".to_owned()]
     {
-        assert!(!parse(&text).err().unwrap().to_string().contains("evil"), "{text}");
+        assert!(!parse(&text).err().unwrap().contains("evil"), "{text}");
     }
 }
