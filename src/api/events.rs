@@ -33,7 +33,7 @@ use umbra_llm::ORIGIN_HEADER;
 use umbra_store::{
     events::{EventFilter, EventRow},
     paging::{Feed, Page},
-    verdicts::VerdictItem,
+    verdicts::EventVerdict,
 };
 
 /// Path of the endpoint for single events.
@@ -106,15 +106,15 @@ pub fn answer(status: StatusCode, event: &AcceptedEvent) -> Result<Response, Pro
 }
 
 /// Returns an event's verdict by its active shadows; waits for it where the sender asks to.
-async fn verdict(api: &Api, accepted: &EventReceipt, wait: Option<Duration>) -> Result<Option<VerdictItem>, Problem> {
+async fn verdict(api: &Api, accepted: &EventReceipt, wait: Option<Duration>) -> Result<Option<EventVerdict>, Problem> {
     let by = api.flows.verdicts.verdict_by(accepted);
     let spooled = accepted.durability != Durability::Committed;
     Ok(match (by, wait) {
-        (Some(by), _) if spooled => Some(VerdictItem::pending(accepted.id, by)),
+        (Some(by), _) if spooled => Some(EventVerdict::pending(accepted.id, by)),
         (Some(_), Some(wait)) => Some(waited(api, accepted.id, wait).await?),
         (Some(_), None) if accepted.replayed => Some(api.flows.verdicts.verdict(accepted.id).await?),
-        (Some(by), None) => Some(VerdictItem::pending(accepted.id, by)),
-        (None, Some(_)) => Some(VerdictItem::not_reviewed(accepted.id, &accepted.dispositions)),
+        (Some(by), None) => Some(EventVerdict::pending(accepted.id, by)),
+        (None, Some(_)) => Some(EventVerdict::not_reviewed(accepted.id, &accepted.dispositions)),
         (None, None) => None,
     })
 }

@@ -221,7 +221,7 @@ def answers(status: Any, body: Any, headers: Any = "") -> Any:
     return behave
 
 
-def summary_of(s: AsyncSidecar) -> models.Summary:
+def summary_of(s: AsyncSidecar) -> models.SessionSummary:
     """Returns the summary of a closed session."""
     assert s.summary is not None
     return s.summary

@@ -122,7 +122,7 @@ class Events(Case):
         pending = {"event_id": "evt_1", "verdict": "pending", "reasons": []}
         asked = []
 
-        async def answer(kind: type[models.VerdictItem], *more: object) -> models.VerdictItem:
+        async def answer(kind: type[models.EventVerdict], *more: object) -> models.EventVerdict:
             asked.append(more)
             return kind.model_validate(pending)
 

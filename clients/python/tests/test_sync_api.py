@@ -123,7 +123,7 @@ class Events(Case):
         pending = {"event_id": "evt_1", "verdict": "pending", "reasons": []}
         asked = []
 
-        def answer(kind: type[models.VerdictItem], *more: object) -> models.VerdictItem:
+        def answer(kind: type[models.EventVerdict], *more: object) -> models.EventVerdict:
             asked.append(more)
             return kind.model_validate(pending)
 

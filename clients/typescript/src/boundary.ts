@@ -6,7 +6,7 @@ import { APIError, ApprovalRequired, Blocked, StubFault, Unavailable, UndecidedC
 import { OutcomeReporter } from "./outcomes.js";
 import { environment, processName, randomId } from "./platform.js";
 import { isRecord, type RequestOptions, type Transport } from "./transport.js";
-import type { CallOutcome, DecideBody, Decision, Effect, Judged, ToolAnnotations, ToolDescription } from "./types.js";
+import type { CallOutcome, DecideBody, Decision, Effect, GuardRuling, ToolAnnotations, ToolDescription } from "./types.js";
 import { argumentsJson, MOST_MERGED, MOST_VALUES, mergeRehearsed, type RehearsedChanges, toJson } from "./values.js";
 
 /** Description of a tool, for the server and for calls while the server is away. */
@@ -293,7 +293,7 @@ export function describedTool(call: ToolSettings & { tool: ToolCall<unknown>["to
 }
 
 /** Returns the block of a call that would run with other arguments than those that were decided. */
-export function argumentsChanged(name: string, decision: Decision | Judged): Blocked {
+export function argumentsChanged(name: string, decision: Decision | GuardRuling): Blocked {
   const detail = "the arguments changed while the call was decided; call again, and leave them as they are";
   return new Blocked(name, "arguments_changed", detail, decision);
 }

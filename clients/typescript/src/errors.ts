@@ -1,6 +1,6 @@
 /** Errors of the package. No error's text holds a credential. */
 
-import type { Decision, FieldFault, Judged } from "./types.js";
+import type { Decision, FieldFault, GuardRuling } from "./types.js";
 
 /** Base of all errors of this package. */
 export class UmbraError extends Error {
@@ -67,7 +67,7 @@ export class Blocked extends UmbraError {
     /** The reason in words, with what to do; written for the agent to read. */
     readonly detail: string,
     /** The server's whole answer; undefined without one. */
-    readonly decision?: Decision | Judged,
+    readonly decision?: Decision | GuardRuling,
     options?: { cause?: unknown; message?: string },
   ) {
     super(options?.message ?? `${tool} was not run (${reason}): ${detail}`, options);
@@ -111,7 +111,7 @@ export class UndecidedCall extends Blocked {
 export class ResultWithheld extends Blocked {
   override name = "ResultWithheld";
 
-  constructor(tool: string, detail: string, decision: Judged) {
+  constructor(tool: string, detail: string, decision: GuardRuling) {
     super(tool, "policy", detail, decision, { message: `${tool} ran, and its result is withheld: ${detail}` });
   }
 }

@@ -2,7 +2,7 @@
 
 import { plainName, sectionText, substance } from "./document.js";
 import { matches } from "./tool_names.js";
-import type { DocumentDue, Judged } from "./types.js";
+import type { DocumentDue, GuardRuling } from "./types.js";
 
 /** Gravity of the decisions. */
 export const GRAVITY = { allow: 0, warn: 1, block: 2 } as const;
@@ -33,7 +33,7 @@ export interface Moment {
   updated(document: string, section?: string): boolean;
 }
 
-type Decision = Judged["decision"];
+type Decision = GuardRuling["decision"];
 
 /**
  * Verdict of a rule: nothing (false and null too); a decision; a decision with its reason; a document that is due, by which the turn or call
@@ -43,7 +43,7 @@ export type FakeVerdict =
   | Decision
   | readonly [decision: Decision, reason: string]
   | (Partial<DocumentDue> & { document: string })
-  | Partial<Pick<Judged, "decision" | "rule" | "reason" | "taints">>
+  | Partial<Pick<GuardRuling, "decision" | "rule" | "reason" | "taints">>
   | false
   | null
   | undefined
@@ -53,7 +53,7 @@ export type FakeVerdict =
 export type FakeRule = (at: Moment) => FakeVerdict;
 
 /** Ruling of all rules on one moment. */
-export type FakeRuling = Judged & { taints: string[]; due: DocumentDue[] };
+export type FakeRuling = GuardRuling & { taints: string[]; due: DocumentDue[] };
 
 /** Returns a moment; `before` has the texts of the documents at the last turn. */
 export function momentOf(
@@ -89,9 +89,9 @@ export function judge(rules: readonly FakeRule[], moment: Moment): FakeRuling {
   return ruling;
 }
 
-function readVerdict(rule: string, verdict: FakeVerdict): Partial<Judged> & { due?: DocumentDue } {
+function readVerdict(rule: string, verdict: FakeVerdict): Partial<GuardRuling> & { due?: DocumentDue } {
   if (verdict === undefined || verdict === null || verdict === false) return {};
-  let read: Partial<Omit<Judged, "due">> & { due?: DocumentDue } = { rule };
+  let read: Partial<Omit<GuardRuling, "due">> & { due?: DocumentDue } = { rule };
   if (typeof verdict === "string") {
     read.decision = verdict;
   } else if (verdict instanceof Array) {
@@ -106,5 +106,5 @@ function readVerdict(rule: string, verdict: FakeVerdict): Partial<Judged> & { du
     const given = (verdict as unknown) instanceof Promise ? "a promise" : JSON.stringify(verdict);
     throw new TypeError(`the rule ${rule} returns allow, warn or block, [decision, reason] or nothing, not ${given}`);
   }
-  return { reason: `the policy ${rule} says ${read.decision}`, ...read } as Partial<Judged> & { due?: DocumentDue };
+  return { reason: `the policy ${rule} says ${read.decision}`, ...read } as Partial<GuardRuling> & { due?: DocumentDue };
 }

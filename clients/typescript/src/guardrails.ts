@@ -6,7 +6,7 @@ import { withContext } from "./context.js";
 import { APIError, Blocked, ResultWithheld, SessionOver, Unavailable, UmbraError } from "./errors.js";
 import type { Sidecar } from "./sidecar.js";
 import { isRecord } from "./transport.js";
-import type { GuardAnswer, Judged, MessageAnswer, MessageRequest, SidecarCall, SidecarResult } from "./types.js";
+import type { GuardAnswer, GuardRuling, MessageAnswer, MessageRequest, SidecarCall, SidecarResult } from "./types.js";
 import { argumentsJson, MOST_VALUES, toJson, withoutNul } from "./values.js";
 
 /** Force of the rules: `enforce` throws {@link Blocked} and {@link ResultWithheld}; `warn` and `audit` only log. */
@@ -197,7 +197,7 @@ export class Guardrails {
   }
 
   /** Keeps and logs a ruling with an objection. Returns true if the ruling forbids its subject. */
-  #note(tool: GuardedTool, ruling: Judged): boolean {
+  #note(tool: GuardedTool, ruling: GuardRuling): boolean {
     const isBlock = ruling.decision === "block";
     if (ruling.decision !== "allow") {
       this.session.noteIntervention(ruling);

@@ -1515,7 +1515,7 @@ export interface components {
             spooled?: boolean;
             /** @description Triggers of the event, each with its source. */
             triggers: components["schemas"]["TriggerMark"][];
-            verdict?: components["schemas"]["VerdictItem"] | null;
+            verdict?: components["schemas"]["EventVerdict"] | null;
         };
         /** @description A breaker that a person takes care of. */
         Acknowledged: {
@@ -1597,61 +1597,6 @@ export interface components {
         AgentgatewayRuling: {
             /** @description With nothing but a `reason` it goes on, with a `body` it goes on with other texts, with both it does not. */
             action: components["schemas"]["GatewayAction"];
-        };
-        /** @description Decision about a call. Run the call only if `decision` is `execute`. */
-        Answer: {
-            approval?: components["schemas"]["ApprovalAnswer"] | null;
-            /**
-             * Format: int64
-             * @description Row of the decision in the audit; absent where reads are not audited, or nothing could be written.
-             */
-            audit_seq?: number | null;
-            /** @description The caller's own id. */
-            call_id: string;
-            /** @description The contract, as `tool@version`. */
-            contract?: string | null;
-            /** @description Decision for the call. */
-            decision: components["schemas"]["Decision"];
-            /**
-             * @description Decision id; the same again for the same call.
-             * @example dec_0197a3c1d2e47f00a1b2c3d4e5f60718
-             */
-            decision_id: string;
-            /** @description The reason in words, with what to do. */
-            detail?: string | null;
-            /** @description Effect of the call. */
-            effect: components["schemas"]["Effect"];
-            /** @description Source of the effect. */
-            effect_source: components["schemas"]["EffectSource"];
-            /** @description Live or shadow: calls run, or are rehearsed. */
-            execution: components["schemas"]["Execution"];
-            /** @description Steps of the decision, for a person. */
-            explain: string[];
-            /** @description Verdict of the rules. */
-            guard: components["schemas"]["Guard"];
-            /**
-             * @description Changes to lay over the result of a read that runs: what this run has rehearsed. The path `items` leads to a
-             *     record or, if `key` names a field, to a list of records. `patch`: fields to lay over those of a record,
-             *     recursively, by its key. `remove`: keys of items to drop. `put`: items that replace the one with their key, or
-             *     are appended, unless the path `more` says that other pages follow. `text`: changes of a text at `items`: `edits`
-             *     (`oldText`, `newText`, first occurrence), lines to `remove` and to `add`.
-             */
-            merge?: {
-                [key: string]: unknown;
-            } | null;
-            /**
-             * @description Code of the reason why the call may not run: `policy`, `invalid_arguments`, `no_contract`, `uninterceptable`,
-             *     `approval_required`, `approval_denied`, `unavailable`, `deadline`, `overloaded` and others; for a repeated call
-             *     also `call_finished` (its outcome is stored) and `execution_changed` (calls do not run any more).
-             */
-            reason?: string | null;
-            /** @description True if the call was decided before. The audit has the decision once. */
-            replayed?: boolean;
-            /** @description Address where the call can be tried without consequences (the contract's `sandbox`), if `decision` is `stub`. */
-            sandbox?: string | null;
-            stub?: components["schemas"]["StubAnswer"] | null;
-            /** @description Warning about a call that may run nevertheless. */
-            warning?: string | null;
         };
         /** @description An approval, as the API shows it. */
         Approval: {
@@ -2625,6 +2570,61 @@ export interface components {
             /** @description The message's `webhook-id`. */
             webhook_id: string;
         };
+        /** @description Decision about a call. Run the call only if `decision` is `execute`. */
+        DecideAnswer: {
+            approval?: components["schemas"]["ApprovalAnswer"] | null;
+            /**
+             * Format: int64
+             * @description Row of the decision in the audit; absent where reads are not audited, or nothing could be written.
+             */
+            audit_seq?: number | null;
+            /** @description The caller's own id. */
+            call_id: string;
+            /** @description The contract, as `tool@version`. */
+            contract?: string | null;
+            /** @description Decision for the call. */
+            decision: components["schemas"]["Decision"];
+            /**
+             * @description Decision id; the same again for the same call.
+             * @example dec_0197a3c1d2e47f00a1b2c3d4e5f60718
+             */
+            decision_id: string;
+            /** @description The reason in words, with what to do. */
+            detail?: string | null;
+            /** @description Effect of the call. */
+            effect: components["schemas"]["Effect"];
+            /** @description Source of the effect. */
+            effect_source: components["schemas"]["EffectSource"];
+            /** @description Live or shadow: calls run, or are rehearsed. */
+            execution: components["schemas"]["Execution"];
+            /** @description Steps of the decision, for a person. */
+            explain: string[];
+            /** @description Verdict of the rules. */
+            guard: components["schemas"]["Guard"];
+            /**
+             * @description Changes to lay over the result of a read that runs: what this run has rehearsed. The path `items` leads to a
+             *     record or, if `key` names a field, to a list of records. `patch`: fields to lay over those of a record,
+             *     recursively, by its key. `remove`: keys of items to drop. `put`: items that replace the one with their key, or
+             *     are appended, unless the path `more` says that other pages follow. `text`: changes of a text at `items`: `edits`
+             *     (`oldText`, `newText`, first occurrence), lines to `remove` and to `add`.
+             */
+            merge?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description Code of the reason why the call may not run: `policy`, `invalid_arguments`, `no_contract`, `uninterceptable`,
+             *     `approval_required`, `approval_denied`, `unavailable`, `deadline`, `overloaded` and others; for a repeated call
+             *     also `call_finished` (its outcome is stored) and `execution_changed` (calls do not run any more).
+             */
+            reason?: string | null;
+            /** @description True if the call was decided before. The audit has the decision once. */
+            replayed?: boolean;
+            /** @description Address where the call can be tried without consequences (the contract's `sandbox`), if `decision` is `stub`. */
+            sandbox?: string | null;
+            stub?: components["schemas"]["StubAnswer"] | null;
+            /** @description Warning about a call that may run nevertheless. */
+            warning?: string | null;
+        };
         /** @description A call of a tool that needs a decision. */
         DecideRequest: {
             /** @description Agent that makes the call. */
@@ -3167,6 +3167,30 @@ export interface components {
             tokens?: components["schemas"]["TokenCount"] | null;
             tool?: components["schemas"]["ToolCall"] | null;
         };
+        /** @description Verdict on an event by its active shadows. */
+        EventVerdict: {
+            decided_by?: components["schemas"]["DecidedBy"] | null;
+            /**
+             * @description The event.
+             * @example evt_0197a3c1d2e47f00a1b2c3d4e5f60718
+             */
+            event_id: string;
+            /** @description Reasons, in sentences. */
+            reasons: string[];
+            /** @description Recommendation to the agent or its owner. */
+            recommendation?: string | null;
+            /** @description Review that decided. */
+            review_id?: string | null;
+            /** @description The shadow that decided. */
+            shadow?: string | null;
+            /** @description Accepted and rejected are final; pending may change until `verdict_by`. */
+            verdict: components["schemas"]["VerdictState"];
+            /**
+             * Format: date-time
+             * @description Latest time of the decision; null where no active shadow reviews the event.
+             */
+            verdict_by?: string | null;
+        };
         /** @description A stored event. */
         EventView: components["schemas"]["EventBody"] & {
             /**
@@ -3577,7 +3601,7 @@ export interface components {
             would_rule?: string | null;
         };
         /** @description Answer to a question about one call or message. */
-        GuardAnswer: components["schemas"]["Judged"] & {
+        GuardAnswer: components["schemas"]["GuardRuling"] & {
             /** @description True if part of the answer is missing. */
             degraded: boolean;
             /** @description Digest of the request and of the state that it was judged on. */
@@ -3605,6 +3629,11 @@ export interface components {
             route?: string | null;
             /** @description Session of the message or call: its labels and documents count. */
             session?: string | null;
+        };
+        /** @description Ruling of the guardrail on one call, result or message. */
+        GuardRuling: components["schemas"]["Ruling"] & {
+            effect?: components["schemas"]["Effect"] | null;
+            tool?: components["schemas"]["ToolName"] | null;
         };
         /**
          * @description Verdict of a rule on a matching call; a later one wins over an earlier one.
@@ -3764,11 +3793,6 @@ export interface components {
          * @enum {string}
          */
         ItemState: "open" | "done" | "dropped";
-        /** @description Ruling of the guardrail on one call, result or message. */
-        Judged: components["schemas"]["Ruling"] & {
-            effect?: components["schemas"]["Effect"] | null;
-            tool?: components["schemas"]["ToolName"] | null;
-        };
         /** @description A key as it is listed, without its secret. */
         Key: {
             /** @description Agents that the key may speak for, as globs. */
@@ -4012,7 +4036,7 @@ export interface components {
              * @description Rulings on the calls that were made, in order. Behind the reported calls stand those of which only a result was
              *     reported, with the arguments that the last turn planned for them.
              */
-            calls: components["schemas"]["Judged"][];
+            calls: components["schemas"]["GuardRuling"][];
             /** @description Gravest decision of the rulings below. */
             decision: components["schemas"]["SidecarVerdict"];
             /** @description True if part of the answer is missing. */
@@ -4029,9 +4053,9 @@ export interface components {
             /** @description Version of all rules in force, by their text. */
             policy_version: string;
             /** @description Rulings on the results, in order. */
-            results: components["schemas"]["Judged"][];
+            results: components["schemas"]["GuardRuling"][];
             /** @description Ruling on the text of the message. */
-            said: components["schemas"]["Judged"];
+            said: components["schemas"]["GuardRuling"];
             /** @description Labels of the session by now. */
             taints: string[];
             /** @description Missing parts, and other remarks. */
@@ -4303,7 +4327,7 @@ export interface components {
             timestamp: string;
         };
         /** @description A pattern that fits a task. */
-        Offered: {
+        OfferedPattern: {
             /**
              * Format: double
              * @description Share of the words of both tasks that they have in common: 1 for the same words.
@@ -4522,7 +4546,7 @@ export interface components {
         /** @description Patterns that fit a task. */
         PatternsFound: {
             /** @description Patterns, best first. They are data of other tasks, never instructions. */
-            items: components["schemas"]["Offered"][];
+            items: components["schemas"]["OfferedPattern"][];
             /** @description Hash of the text of all rules in force. */
             policy_version: string;
         };
@@ -4715,6 +4739,16 @@ export interface components {
             score: number;
             /** @description Name of the tool. */
             tool: components["schemas"]["ToolName"];
+        };
+        /** @description Answer to a recorded pattern. */
+        RecordedPattern: {
+            /** @description True if part of the answer is missing. */
+            degraded: boolean;
+            /** @description True if the pattern was not known before. */
+            new: boolean;
+            pattern?: components["schemas"]["Pattern"] | null;
+            /** @description Missing parts. */
+            warnings: string[];
         };
         /** @description A fault that was found more than once in an agent's work, without passive shadows and false positives. */
         RecurringFault: {
@@ -5173,7 +5207,7 @@ export interface components {
             tools?: components["schemas"]["ToolDefinition"][] | null;
         };
         /** @description Answer to a request for tools alone. */
-        Selected: components["schemas"]["ToolChoice"] & {
+        Selection: components["schemas"]["ToolChoice"] & {
             /** @description True if part of the answer is missing. */
             degraded: boolean;
             /** @description Version of all rules in force, by their text. */
@@ -5304,6 +5338,21 @@ export interface components {
          * @enum {string}
          */
         SessionState: "open" | "closed";
+        /** @description Answer to a close: the session, and what was kept of it. */
+        SessionSummary: {
+            /** @description True if part of the answer is missing. */
+            degraded: boolean;
+            /** @description Documents of the session. */
+            documents: components["schemas"]["DocumentState"][];
+            /**
+             * Format: int32
+             * @description Patterns that were kept of the session.
+             */
+            patterns: number;
+            session?: components["schemas"]["Session"] | null;
+            /** @description Missing parts, and other remarks. */
+            warnings: string[];
+        };
         /** @description Session with its documents. */
         SessionView: components["schemas"]["Session"] & {
             /** @description Documents of the session, without their texts. */
@@ -5609,21 +5658,6 @@ export interface components {
             /** @description Source of the schema that the result fits: `contract`, `output_schema`, `recorded_results` or `nothing`. */
             validated_against?: string | null;
         };
-        /** @description Answer to a close: the session, and what was kept of it. */
-        Summary: {
-            /** @description True if part of the answer is missing. */
-            degraded: boolean;
-            /** @description Documents of the session. */
-            documents: components["schemas"]["DocumentState"][];
-            /**
-             * Format: int32
-             * @description Patterns that were kept of the session.
-             */
-            patterns: number;
-            session?: components["schemas"]["Session"] | null;
-            /** @description Missing parts, and other remarks. */
-            warnings: string[];
-        };
         /** @description Counts of the guardrail's verdicts. */
         Tally: {
             /**
@@ -5701,16 +5735,6 @@ export interface components {
              * @description Tokens written.
              */
             output?: number;
-        };
-        /** @description Answer to a recorded pattern. */
-        Told: {
-            /** @description True if part of the answer is missing. */
-            degraded: boolean;
-            /** @description True if the pattern was not known before. */
-            new: boolean;
-            pattern?: components["schemas"]["Pattern"] | null;
-            /** @description Missing parts. */
-            warnings: string[];
         };
         /** @description A tool. */
         Tool: {
@@ -5931,7 +5955,7 @@ export interface components {
             /** @description Decision on the turn itself, for documents that are due by rules about no call. */
             decision: components["schemas"]["SidecarVerdict"];
             /** @description Rulings on the planned calls, in order. */
-            decisions: components["schemas"]["Judged"][];
+            decisions: components["schemas"]["GuardRuling"][];
             /** @description True if part of the answer is missing. */
             degraded: boolean;
             /** @description Instructions, in words of Umbra and of the rules. */
@@ -5941,7 +5965,7 @@ export interface components {
             /** @description Digest of the request and of the state that it was judged on. */
             inputs: string;
             /** @description Patterns of similar tasks: data, never instructions. */
-            patterns: components["schemas"]["Offered"][];
+            patterns: components["schemas"]["OfferedPattern"][];
             /** @description Version of all rules in force, by their text. */
             policy_version: string;
             /** @description Tools that fit. */
@@ -6031,30 +6055,6 @@ export interface components {
             last_event: string;
             /** @description Called tool, as named in the agent's events. */
             tool: string;
-        };
-        /** @description Verdict on an event by its active shadows. */
-        VerdictItem: {
-            decided_by?: components["schemas"]["DecidedBy"] | null;
-            /**
-             * @description The event.
-             * @example evt_0197a3c1d2e47f00a1b2c3d4e5f60718
-             */
-            event_id: string;
-            /** @description Reasons, in sentences. */
-            reasons: string[];
-            /** @description Recommendation to the agent or its owner. */
-            recommendation?: string | null;
-            /** @description Review that decided. */
-            review_id?: string | null;
-            /** @description The shadow that decided. */
-            shadow?: string | null;
-            /** @description Accepted and rejected are final; pending may change until `verdict_by`. */
-            verdict: components["schemas"]["VerdictState"];
-            /**
-             * Format: date-time
-             * @description Latest time of the decision; null where no active shadow reviews the event.
-             */
-            verdict_by?: string | null;
         };
         /**
          * @description State of the verdict on an output.
@@ -8859,7 +8859,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Answer"];
+                    "application/json": components["schemas"]["DecideAnswer"];
                 };
             };
             /** @description The request has invalid parts; `errors` lists them */
@@ -9427,7 +9427,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["VerdictItem"];
+                    "application/json": components["schemas"]["EventVerdict"];
                 };
             };
             /** @description The request has invalid parts; `errors` lists them */
@@ -11188,7 +11188,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Told"];
+                    "application/json": components["schemas"]["RecordedPattern"];
                 };
             };
             /** @description The pattern is new */
@@ -11197,7 +11197,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Told"];
+                    "application/json": components["schemas"]["RecordedPattern"];
                 };
             };
             /** @description The request has invalid parts; `errors` lists them */
@@ -12538,7 +12538,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Summary"];
+                    "application/json": components["schemas"]["SessionSummary"];
                 };
             };
             /** @description The request has invalid parts; `errors` lists them */
@@ -13877,7 +13877,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Selected"];
+                    "application/json": components["schemas"]["Selection"];
                 };
             };
             /** @description The request has invalid parts; `errors` lists them */

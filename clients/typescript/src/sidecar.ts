@@ -23,7 +23,7 @@ import type {
   FoundPatterns,
   GuardAnswer,
   GuardRequest,
-  Judged,
+  GuardRuling,
   MessageAnswer,
   MessageRequest,
   PatternRecord,
@@ -86,7 +86,7 @@ export class Sidecar implements AsyncDisposable {
   /** Name of the agent. */
   readonly agent: string;
   /** Rulings with objections to calls under guardrails, oldest first. */
-  readonly interventions: Judged[] = [];
+  readonly interventions: GuardRuling[] = [];
   /** Outcome for the end of the session; undefined to let the reviews of `task_id` decide. */
   outcome: SessionOutcome | undefined;
 
@@ -483,7 +483,7 @@ export class Sidecar implements AsyncDisposable {
   }
 
   /** @internal */
-  noteIntervention(ruling: Judged): void {
+  noteIntervention(ruling: GuardRuling): void {
     this.interventions.push(ruling);
     if (this.interventions.length > MOST_INTERVENTIONS) this.interventions.shift();
   }

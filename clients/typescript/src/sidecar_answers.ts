@@ -4,7 +4,7 @@ import type {
   Attachment,
   FoundPatterns,
   GuardAnswer,
-  Judged,
+  GuardRuling,
   MessageAnswer,
   OfferedPattern,
   RecordedPattern,
@@ -25,9 +25,9 @@ export interface SidecarAnswer {
   warnings: string[];
 }
 
-const ruling: Judged = { decision: "allow", would: "allow" };
+const ruling: GuardRuling = { decision: "allow", would: "allow" };
 /** Ruling on a message that was not judged for its length: a shorter one without an answer is allowed. */
-export const TOO_LONG: Judged = {
+export const TOO_LONG: GuardRuling = {
   decision: "block",
   would: "block",
   reason: "the message is so long that the server did not judge it: shorten it",
@@ -110,13 +110,13 @@ export function readAnswer<T extends object>(missing: T, value: unknown, require
 
 /** Returns one ruling for each subject: those that the server did not judge are allowed. */
 export function padded(
-  rulings: Judged[],
+  rulings: GuardRuling[],
   asked: readonly (SidecarCall | SidecarResult)[] | null | undefined,
-): Judged[] {
+): GuardRuling[] {
   const missing = (asked ?? []).slice(rulings.length);
   return [
     ...rulings,
-    ...missing.map(({ tool }): Judged => ({ decision: "allow", would: "allow", tool: toolParts(tool) })),
+    ...missing.map(({ tool }): GuardRuling => ({ decision: "allow", would: "allow", tool: toolParts(tool) })),
   ];
 }
 

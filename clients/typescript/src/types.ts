@@ -31,7 +31,7 @@ export type StoredEvent = Schemas["TrajectoryEvent"];
 /** Stored event, as a list has it. */
 export type EventSummary = Schemas["EventView"];
 /** Verdict of active shadows on an event. */
-export type Verdict = Schemas["VerdictItem"];
+export type Verdict = Schemas["EventVerdict"];
 /** Fault that a shadow found in an event. */
 export type Finding = Schemas["Finding"];
 /** Person's judgement of a finding: `status`, `note`. */
@@ -62,7 +62,7 @@ export type Effect = Schemas["Effect"];
 /** Body of `POST /v1/decide`. */
 export type DecideBody = Schemas["DecideRequest"];
 /** Decision about a call. The call may run only if `decision` is `execute`. */
-export type Decision = Schemas["Answer"];
+export type Decision = Schemas["DecideAnswer"];
 /** Outcome of a call that ran: its status, and its result or error. */
 export type CallOutcome = Schemas["OutcomeRequest"];
 /** Hints about a tool, by their names in the Model Context Protocol. */
@@ -100,7 +100,7 @@ export type Attachment = Schemas["Attachment"];
 /** Session as the server has it. */
 export type SessionState = Schemas["Session"];
 /** Answer to the end of a session: the session, and what was kept of it. */
-export type SessionSummary = Schemas["Summary"];
+export type SessionSummary = Schemas["SessionSummary"];
 /** Step that the agent is about to take: its intent, route, modes and planned calls. */
 export type TurnRequest = Omit<Schemas["TurnRequest"], "deadline_ms" | "planned_calls"> & {
   planned_calls?: readonly CallLike[];
@@ -127,7 +127,7 @@ export type GuardAnswer = Schemas["GuardAnswer"] & {
   unjudged: boolean;
 };
 /** Ruling of the rules on one call, result or message. */
-export type Judged = Schemas["Judged"];
+export type GuardRuling = Schemas["GuardRuling"];
 /** Tool: its name as a text (`server.name` where its server is known), or in two parts. */
 export type ToolRef = Schemas["ToolRef"];
 /** Definition of a tool, as in `tools/list` of the Model Context Protocol, with its server. */
@@ -139,7 +139,7 @@ export type SidecarResult = Schemas["SidecarResult"];
 /** Question for tools: `query`, number, and tools to include always. */
 export type SelectRequest = Pick<Schemas["SelectRequest"], "query" | "limit" | "always_include">;
 /** Tools that fit, best first, and those that are denied. */
-export type Selection = Schemas["Selected"];
+export type Selection = Schemas["Selection"];
 /** Document that is not in order, by a rule. */
 export type DocumentDue = Schemas["DocumentDue"];
 /** Edit of a document. `section` is a slug, or a title that only one section has. */
@@ -155,14 +155,14 @@ export type DocumentVersion = Schemas["Version"];
 /** Way in which tasks were done, with the numbers of successes and failures. */
 export type Pattern = Schemas["Pattern"];
 /** Pattern that fits a task, with its likeness and success rate. */
-export type OfferedPattern = Schemas["Offered"];
+export type OfferedPattern = Schemas["OfferedPattern"];
 /** Pattern to record; `task` and `task_id` are those of the session unless given. */
 export type PatternRecord = Omit<Schemas["NewPattern"], "agent" | "session" | "task" | "tools"> & {
   task?: string;
   tools?: readonly ToolRef[];
 };
 /** Answer to a recorded pattern: the pattern as it is by now. */
-export type RecordedPattern = Schemas["Told"];
+export type RecordedPattern = Schemas["RecordedPattern"];
 /** Patterns that fit a task, best first. */
 export type FoundPatterns = Schemas["PatternsFound"] & { degraded: boolean; warnings: string[] };
 /** Outcome of a session: `succeeded` or `failed`. */

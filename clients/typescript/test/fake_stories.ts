@@ -5,7 +5,7 @@ import {
   Blocked,
   Conflict,
   type DocumentEdit,
-  type Judged,
+  type GuardRuling,
   NotUpdated,
   type Umbra,
   UmbraError,
@@ -68,7 +68,7 @@ export const RULES = Object.values<FakeRule>({
 });
 
 /** Returns what a story tells of a ruling. */
-function told({ decision, would, rule, reason, taints, due, tool }: Judged) {
+function told({ decision, would, rule, reason, taints, due, tool }: GuardRuling) {
   return { decision, would, rule, reason, taints: taints ?? [], due: due ?? [], tool };
 }
 

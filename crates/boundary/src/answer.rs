@@ -14,6 +14,7 @@ use umbra_domain::{ApprovalId, Call, DecisionId, Effect, EffectSource, Execution
 
 /// Decision about a call. Run the call only if `decision` is `execute`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = DecideAnswer)]
 pub struct Answer {
     /// Decision id; the same again for the same call.
     #[schema(value_type = String, example = "dec_0197a3c1d2e47f00a1b2c3d4e5f60718")]

@@ -17,7 +17,7 @@ use super::{
     transaction::{Tx, begin},
     verdicts,
 };
-use crate::{findings::FindingItem, reflexions::FaultKey, reviews::Review, verdicts::VerdictItem};
+use crate::{findings::FindingItem, reflexions::FaultKey, reviews::Review, verdicts::EventVerdict};
 use umbra_domain::{EventId, ReviewId};
 
 umbra_domain::words! {
@@ -38,7 +38,7 @@ pub struct FollowedItems {
     /// Done reviews, each with its findings.
     pub reviews: Vec<Review>,
     /// Filed verdicts.
-    pub verdicts: Vec<VerdictItem>,
+    pub verdicts: Vec<EventVerdict>,
     /// Findings of looks, each with the hash of its shadow's configuration.
     pub looks: Vec<(FindingItem, String)>,
     /// Faults of looks' findings that were repeated, without passive shadows.

@@ -22,7 +22,7 @@ const MAX_REASONS: i64 = 10;
 
 /// Verdict on an event by its active shadows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct VerdictItem {
+pub struct EventVerdict {
     /// The event.
     #[schema(value_type = String, example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub event_id: EventId,
@@ -45,11 +45,11 @@ pub struct VerdictItem {
 }
 
 record! {
-    VerdictItem, row: event_id, verdict, decided_by, verdict_by, recommendation, shadow, review_id;
+    EventVerdict, row: event_id, verdict, decided_by, verdict_by, recommendation, shadow, review_id;
     reasons: json(row, "reasons")?,
 }
 
-impl VerdictItem {
+impl EventVerdict {
     /// Returns the pending verdict on an event that is decided by `verdict_by` at the latest.
     pub fn pending(event_id: EventId, verdict_by: Timestamp) -> Self {
         Self { verdict_by: Some(verdict_by), ..Self::empty(event_id, VerdictState::Pending) }
@@ -137,7 +137,7 @@ record!(ReviewNow, row: now; review: ActiveReview::read(row)?);
 #[derive(Debug, Clone)]
 pub enum StoredVerdict {
     /// A verdict is filed.
-    Filed(VerdictItem),
+    Filed(EventVerdict),
     /// No verdict is filed yet: the active reviews, and the database's time.
     Open(Vec<ActiveReview>, Timestamp),
 }
@@ -180,7 +180,7 @@ impl VerdictStore<'_> {
         event: EventId,
         by: Timestamp,
         ruling: &FinalVerdict,
-    ) -> Result<Option<VerdictItem>, StoreError> {
+    ) -> Result<Option<EventVerdict>, StoreError> {
         let reasons = serde_json::to_string(&ruling.reasons).unwrap_or_else(|_| "[]".into());
         sql::execute(
             &self.0.work,
@@ -210,7 +210,7 @@ impl VerdictStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn of(self, events: &[EventId]) -> Result<Vec<VerdictItem>, StoreError> {
+    pub async fn of(self, events: &[EventId]) -> Result<Vec<EventVerdict>, StoreError> {
         let query = sqlx::AssertSqlSafe(format!("/* verdicts.filed */ {FILED} WHERE event_id = ANY($1)"));
         sql::all(&self.0.read, query, (uuids(events),)).await
     }
@@ -268,7 +268,7 @@ pub struct FiledVerdict {
     /// When the verdict was filed.
     pub decided_at: Timestamp,
     /// The verdict.
-    pub verdict: VerdictItem,
+    pub verdict: EventVerdict,
 }
 
 impl super::follow::FollowerPage {
@@ -287,7 +287,7 @@ impl super::follow::FollowerPage {
             (ids,),
         )
         .await?;
-        let about = |verdict: &VerdictItem| {
+        let about = |verdict: &EventVerdict| {
             let (_, agent, task_id, decided_at) = rows.iter().find(|(id, ..)| *id == verdict.event_id)?.clone();
             Some(FiledVerdict { agent, task_id, decided_at, verdict: verdict.clone() })
         };
@@ -300,7 +300,7 @@ pub(super) async fn filed_between(
     database: &mut Connection,
     after: i64,
     until: i64,
-) -> Result<Vec<VerdictItem>, StoreError> {
+) -> Result<Vec<EventVerdict>, StoreError> {
     let query =
         sqlx::AssertSqlSafe(format!("/* verdicts.between */ {FILED} WHERE seq > $1 AND seq <= $2 ORDER BY seq"));
     sql::all(database, query, (after, until)).await

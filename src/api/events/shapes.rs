@@ -20,7 +20,7 @@ use umbra_store::{
     events::{EventRow, received_at},
     findings::FindingItem,
     reviews::Review,
-    verdicts::VerdictItem,
+    verdicts::EventVerdict,
 };
 
 /// A trigger that a sender may name.
@@ -110,7 +110,7 @@ pub struct AcceptedEvent {
     pub dispositions: Vec<Disposition>,
     /// Verdict by the active shadows; only where one reviews the event, or the request waits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<VerdictItem>,
+    pub verdict: Option<EventVerdict>,
     /// Recommendation about the agent; only where its breaker is not closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<BreakerAdvice>,

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::{arrived, read, read_wide};
 use crate::{
     api::{Api, JsonAnswer, auth::Caller},
-    flows::sessions::{guard::GuardAnswer, select::Selected},
+    flows::sessions::{guard::GuardAnswer, select::Selection},
     ingest,
 };
 
@@ -71,9 +71,9 @@ pub async fn post_guard(api: Api, caller: Caller, request: Request) -> JsonAnswe
 
 /// Selects the tools that fit a task, best first, and reports those that fit but may not be offered.
 #[utoipa::path(post, path = "/v1/tools/select", tag = "sidecar", request_body = ingest::SelectRequest,
-    responses((status = 200, description = "The tools that fit the task", body = Selected),
+    responses((status = 200, description = "The tools that fit the task", body = Selection),
         (status = 404, description = "Session not found")))]
-pub async fn post_select(api: Api, caller: Caller, request: Request) -> JsonAnswer<Selected> {
+pub async fn post_select(api: Api, caller: Caller, request: Request) -> JsonAnswer<Selection> {
     let asked = arrived(&request);
     let select = read_wide(&api, request, ingest::select_request).await?;
     if let Some(agent) = &select.agent {

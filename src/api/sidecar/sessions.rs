@@ -18,7 +18,7 @@ use crate::{
         path_ids::{Addressed, PathId},
         problem::Problem,
     },
-    flows::sessions::attach::{AttachError, Attachment, DocumentState, NoteError, Summary},
+    flows::sessions::attach::{AttachError, Attachment, DocumentState, NoteError, SessionSummary},
     ingest,
 };
 use umbra_domain::SessionId;
@@ -121,13 +121,13 @@ pub async fn get_policies(api: Api, caller: Caller, PathId(id): PathId<SessionId
 /// that was not given before is recorded once.
 #[utoipa::path(post, path = "/v1/sessions/{id}/close", tag = "sidecar", request_body = Option<CloseRequest>,
     params(("id" = String, Path, description = "A session's id")),
-    responses((status = 200, description = "The closed session with its totals", body = Summary)))]
+    responses((status = 200, description = "The closed session with its totals", body = SessionSummary)))]
 pub async fn post_close(
     api: Api,
     caller: Caller,
     PathId(id): PathId<SessionId>,
     request: Request,
-) -> JsonAnswer<Summary> {
+) -> JsonAnswer<SessionSummary> {
     let asked = arrived(&request);
     let close: CloseRequest = api.bodies.read_or_nothing(request).await?;
     Ok(Json(api.flows.sidecar.close(asked, id, close.outcome, &|agent| caller.sees(agent)).await?))

@@ -14,7 +14,7 @@ use umbra_store::{
     StoreError,
     findings::FindingItem,
     follow::FollowerPage,
-    verdicts::{FiledVerdict, VerdictItem},
+    verdicts::{EventVerdict, FiledVerdict},
     webhooks::OutgoingMessage,
 };
 
@@ -116,7 +116,8 @@ fn of_finding(assessment: Option<Assessment>, finding: &FindingItem) -> Notice {
 
 fn of_verdict(filed: &FiledVerdict) -> Notice {
     let FiledVerdict { agent, task_id, decided_at, verdict } = filed;
-    let VerdictItem { event_id, verdict, decided_by, verdict_by, reasons, recommendation, shadow, review_id } = verdict;
+    let EventVerdict { event_id, verdict, decided_by, verdict_by, reasons, recommendation, shadow, review_id } =
+        verdict;
     Notice {
         kind: NoticeKind::VerdictDecided,
         at: *decided_at,

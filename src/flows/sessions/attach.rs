@@ -106,7 +106,7 @@ pub struct Attachment {
 
 /// Answer to a close: the session, and what was kept of it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct Summary {
+pub struct SessionSummary {
     /// The session; null if it was not available.
     pub session: Option<Session>,
     /// Documents of the session.
@@ -163,9 +163,9 @@ const NOT_CLOSED: &str =
     "the session is not closed yet: this server tries again, and idle sessions close by themselves";
 
 /// Returns the answer for a session that was not available.
-fn not_had(patience: RequestDeadline<'_>) -> Summary {
+fn not_had(patience: RequestDeadline<'_>) -> SessionSummary {
     let (degraded, warnings) = patience.end();
-    Summary { session: None, documents: Vec::new(), patterns: 0, degraded, warnings }
+    SessionSummary { session: None, documents: Vec::new(), patterns: 0, degraded, warnings }
 }
 
 impl Sidecar {
@@ -284,7 +284,7 @@ impl Sidecar {
         id: SessionId,
         outcome: Option<PatternOutcome>,
         may: AgentFilter<'_>,
-    ) -> Result<Summary, StepError> {
+    ) -> Result<SessionSummary, StepError> {
         let patience = self.patience(asked, None).at_least(TO_ATTACH);
         // Before the wait: a caller that gives up waiting has ended the session all the same.
         if self.seen.get(id).is_some_and(|session| may(&session.agent)) {
@@ -299,7 +299,7 @@ impl Sidecar {
         outcome: Option<PatternOutcome>,
         may: AgentFilter<'_>,
         mut patience: RequestDeadline<'_>,
-    ) -> Result<Summary, StepError> {
+    ) -> Result<SessionSummary, StepError> {
         let summary = match patience.ask(NOT_CLOSED, self.store.sessions().step(id)).await {
             None => return Ok(not_had(patience)),
             Some(Some(step)) if may(&step.session.agent) => self.end(step, "closed", outcome, patience).await?,
@@ -359,7 +359,7 @@ impl Sidecar {
         because: &str,
         outcome: Option<PatternOutcome>,
         mut patience: RequestDeadline<'_>,
-    ) -> Result<Summary, StoreError> {
+    ) -> Result<SessionSummary, StoreError> {
         let Some((mut step, mut held)) = self.read_session_files(step, NOT_CLOSED, &mut patience).await else {
             return Ok(not_had(patience));
         };
@@ -398,7 +398,7 @@ impl Sidecar {
             None => 0,
         };
         let (degraded, warnings) = patience.end();
-        Ok(Summary { session: Some(session), documents, patterns, degraded, warnings })
+        Ok(SessionSummary { session: Some(session), documents, patterns, degraded, warnings })
     }
 
     /// Answers the end of a session that is closed already: an outcome that the agent reports only now, such as after
@@ -409,7 +409,7 @@ impl Sidecar {
         outcome: Option<PatternOutcome>,
         documents: Vec<DocumentState>,
         mut patience: RequestDeadline<'_>,
-    ) -> Summary {
+    ) -> SessionSummary {
         let is_new = outcome.is_some() && step.session.outcome.is_none();
         let mut patterns = 0;
         if is_new {
@@ -420,7 +420,7 @@ impl Sidecar {
             patterns = self.capture(&session, outcome, &mut patience).await;
         }
         let (degraded, warnings) = patience.end();
-        Summary { session: Some(session), documents, patterns, degraded, warnings }
+        SessionSummary { session: Some(session), documents, patterns, degraded, warnings }
     }
 
     /// Closes sessions whose end was requested and not stored, and idle sessions, until `stop`.

@@ -10,7 +10,7 @@ use super::{
     AgentFilter, Sidecar,
     attach::StepError,
     cleaned,
-    judge::{EvaluationContext, Judged, StepPart, at_length},
+    judge::{EvaluationContext, GuardRuling, StepPart, at_length},
     redaction,
     session_cache::AcquiredSession,
     step::{StateSnapshot, StepRecord},
@@ -31,7 +31,7 @@ use umbra_domain::{
 pub struct GuardAnswer {
     /// Ruling on the call or message.
     #[serde(flatten)]
-    pub judged: Judged,
+    pub judged: GuardRuling,
     /// Digest of the request and of the state that it was judged on.
     pub inputs: String,
     /// Version of all rules in force, by their text.
@@ -117,14 +117,14 @@ impl Sidecar {
     }
 
     /// Counts a ruling, in the session too if there is one, and reports it to the shadows.
-    pub(super) fn note(&self, judged: &Judged, agent: &str, session: Option<&mut Session>) {
+    pub(super) fn note(&self, judged: &GuardRuling, agent: &str, session: Option<&mut Session>) {
         let mut alone = Tally::default();
         self.tell_intervention(agent, session.as_deref(), judged);
         count(session.map_or(&mut alone, |session| &mut session.rulings), &judged.ruling);
     }
 
     /// Queues an event of the agent that reports an intervention, with the rule in its metadata.
-    fn tell_intervention(&self, agent: &str, session: Option<&Session>, judged: &Judged) {
+    fn tell_intervention(&self, agent: &str, session: Option<&Session>, judged: &GuardRuling) {
         let ruling = &judged.ruling;
         if ruling.decision == SidecarVerdict::Allow || ruling.checked_by == Some(CheckedBy::Model) {
             return;

@@ -23,7 +23,7 @@ use umbra_store::documents::StoredDocument;
 
 /// Ruling of the guardrail on one call, result or message.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
-pub struct Judged {
+pub struct GuardRuling {
     /// Tool of the call or the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolName>,
@@ -212,7 +212,7 @@ impl<'a> EvaluationContext<'a> {
     }
 
     /// Judges the parts of a step, in order. Each call adds its labels to the context of later parts.
-    pub fn judge(&mut self, parts: &[StepPart<'_>], marks: &[Vec<Mark>], words: &mut ModelAnswers) -> Vec<Judged> {
+    pub fn judge(&mut self, parts: &[StepPart<'_>], marks: &[Vec<Mark>], words: &mut ModelAnswers) -> Vec<GuardRuling> {
         let mut asked = 0..;
         let judge = |(at, part): (usize, &StepPart<'_>)| {
             let asking = if part.may_be_asked() { asked.next().map(|at| (at, &mut *words)) } else { None };
@@ -226,28 +226,33 @@ impl<'a> EvaluationContext<'a> {
         self.with(MomentSubject::Turn, &[], |moment| self.rules.guardrail.judge(moment))
     }
 
-    fn part(&mut self, part: &StepPart<'_>, marks: &[Mark], asking: Option<(usize, &mut ModelAnswers)>) -> Judged {
+    fn part(&mut self, part: &StepPart<'_>, marks: &[Mark], asking: Option<(usize, &mut ModelAnswers)>) -> GuardRuling {
         match *part {
             StepPart::Planned(call) | StepPart::Made(call) => self.call(call, marks, asking),
             StepPart::Result(SaidResult { tool, content, .. }) => {
                 let ruling = self.ruling(MomentSubject::Result { tool, text: content }, marks, asking);
-                Judged { tool: Some(tool.clone()), effect: None, ruling }
+                GuardRuling { tool: Some(tool.clone()), effect: None, ruling }
             }
             StepPart::Message { role, text, with_calls } => {
                 let ruling = self.ruling(MomentSubject::Message { role, text, with_calls }, marks, asking);
-                Judged { ruling, ..Judged::default() }
+                GuardRuling { ruling, ..GuardRuling::default() }
             }
         }
     }
 
     /// Judges a call, and adds its labels to the context. A call without a server's name is judged as each tool of that
     /// name that the session was shown, and the gravest ruling holds.
-    fn call(&mut self, call: &NamedCall, marks: &[Mark], mut asking: Option<(usize, &mut ModelAnswers)>) -> Judged {
+    fn call(
+        &mut self,
+        call: &NamedCall,
+        marks: &[Mark],
+        mut asking: Option<(usize, &mut ModelAnswers)>,
+    ) -> GuardRuling {
         let meant = self.shown.as_ref().map(|shown| shown.meant(&call.tool)).unwrap_or_default();
         let meant: Vec<ToolName> =
             if meant.is_empty() { vec![call.tool.clone()] } else { meant.into_iter().cloned().collect() };
         let args = Value::Object(call.arguments.clone());
-        let (mut judged, mut taints) = (None::<Judged>, Vec::new());
+        let (mut judged, mut taints) = (None::<GuardRuling>, Vec::new());
         for tool in &meant {
             let asked = self.asked(tool, call);
             let effect = self.tools.effect(&asked).effect;
@@ -260,7 +265,7 @@ impl<'a> EvaluationContext<'a> {
                     > (other.ruling.decision, other.ruling.would, other.effect.unwrap_or(effect))
             });
             if graver {
-                judged = Some(Judged { tool: Some(tool.clone()), effect: Some(effect), ruling });
+                judged = Some(GuardRuling { tool: Some(tool.clone()), effect: Some(effect), ruling });
             }
         }
         for taint in taints {

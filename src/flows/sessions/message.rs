@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::{
     AgentFilter, Sidecar,
     attach::StepError,
-    judge::{EvaluationContext, Judged, StepPart, at_length},
+    judge::{EvaluationContext, GuardRuling, StepPart, at_length},
     redaction,
     session_cache::AcquiredSession,
     step::{StateSnapshot, StepRecord},
@@ -30,12 +30,12 @@ pub struct MessageAnswer {
     /// Gravest decision of the rulings below.
     pub decision: SidecarVerdict,
     /// Ruling on the text of the message.
-    pub said: Judged,
+    pub said: GuardRuling,
     /// Rulings on the calls that were made, in order. Behind the reported calls stand those of which only a result was
     /// reported, with the arguments that the last turn planned for them.
-    pub calls: Vec<Judged>,
+    pub calls: Vec<GuardRuling>,
     /// Rulings on the results, in order.
-    pub results: Vec<Judged>,
+    pub results: Vec<GuardRuling>,
     /// Documents that are not in order.
     pub documents_due: Vec<DocumentDue>,
     /// Labels of the session by now.
@@ -136,7 +136,7 @@ impl Sidecar {
 
 impl MessageAnswer {
     /// Takes the rulings on the parts of a message, in the order of [`StepPart::of_message`].
-    fn take(&mut self, request: &MessageRequest, judged: Vec<Judged>) {
+    fn take(&mut self, request: &MessageRequest, judged: Vec<GuardRuling>) {
         self.decision = judged.iter().map(|judged| judged.ruling.decision).max().unwrap_or_default();
         let mut judged = judged.into_iter();
         self.calls = judged.by_ref().take(request.tool_calls.len()).collect();
@@ -145,7 +145,7 @@ impl MessageAnswer {
     }
 
     /// Returns all rulings.
-    fn judged(&self, request: &MessageRequest) -> impl Iterator<Item = &Judged> {
+    fn judged(&self, request: &MessageRequest) -> impl Iterator<Item = &GuardRuling> {
         let said = request.content.as_ref().map(|_| &self.said);
         self.calls.iter().chain(&self.results).chain(said)
     }
@@ -194,7 +194,7 @@ fn as_planned(unheard: &[ToolName], turn: Option<&str>) -> Vec<NamedCall> {
 }
 
 /// Remembers calls and their results in the session: a result belongs to the first call of its tool that has none.
-fn remember(session: &mut Session, request: &MessageRequest, judged: &[Judged]) {
+fn remember(session: &mut Session, request: &MessageRequest, judged: &[GuardRuling]) {
     for (at, call) in request.tool_calls.iter().enumerate() {
         let rejected = judged.get(at).is_some_and(|judged| judged.ruling.decision == SidecarVerdict::Block);
         session.add_call(MadeCall { tool: call.tool.clone(), ok: None, rejected });

@@ -45,7 +45,7 @@ use self::{
     session_cache::{PendingEnds, SessionCache},
     workspace::WorkspaceFiles,
 };
-pub use self::{faults::RequestPartFault, guard::Interventions, judge::Judged};
+pub use self::{faults::RequestPartFault, guard::Interventions, judge::GuardRuling};
 use crate::{
     flows::{cleaned, decisions::Boundary, events::Events, verdicts::Verdicts},
     workspace::Workspace,

@@ -22,7 +22,7 @@ use umbra_domain::{
 };
 use umbra_policy::AgentContext;
 use umbra_sidecar::{
-    patterns::{self, MinedStep, Offered, PatternIndex},
+    patterns::{self, MinedStep, OfferedPattern, PatternIndex},
     tools::{Memory, Task},
 };
 use umbra_store::{
@@ -113,7 +113,7 @@ impl<'t> PatternOrigin<'t> {
 
 /// Answer to a recorded pattern.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct Told {
+pub struct RecordedPattern {
     /// The pattern as it is by now; null if it could not be kept.
     pub pattern: Option<Pattern>,
     /// True if the pattern was not known before.
@@ -126,17 +126,17 @@ pub struct Told {
 
 impl Sidecar {
     /// Keeps a recorded pattern, or counts it if it is known. The caller checks it by [`patterns::faults`] first.
-    pub async fn record_pattern(&self, asked: Instant, new: NewPattern, by: &str) -> Told {
+    pub async fn record_pattern(&self, asked: Instant, new: NewPattern, by: &str) -> RecordedPattern {
         let mut patience = self.patience(asked, None);
         if !patterns::can_be_found(&new) {
             let warning = "the pattern is not stored: `task` has no word that distinguishes it from other tasks";
-            return Told { pattern: None, new: false, degraded: false, warnings: vec![warning.to_owned()] };
+            return RecordedPattern { pattern: None, new: false, degraded: false, warnings: vec![warning.to_owned()] };
         }
         let teller = PatternOrigin::of(PatternSource::Recorded, by);
         let told = patience.ask("the pattern is not stored", self.keep(new, teller)).await.flatten();
         let (degraded, warnings) = patience.end();
         let (pattern, new) = told.map_or((None, false), |(pattern, new)| (Some(pattern), new));
-        Told { pattern, new, degraded, warnings }
+        RecordedPattern { pattern, new, degraded, warnings }
     }
 
     /// Keeps a pattern, or counts it if it is known. Returns it, and true if it is new; `None` if it counts nothing.
@@ -223,10 +223,11 @@ impl Sidecar {
 
     /// Returns patterns of tasks like the session's, or like its agent's intent: of the same agent, with tools that the
     /// rules allow now.
-    pub(super) fn offers(&self, intent: Option<&str>, session: &Session, limit: usize) -> Vec<Offered> {
+    pub(super) fn offers(&self, intent: Option<&str>, session: &Session, limit: usize) -> Vec<OfferedPattern> {
         let (route, modes, taints) = (session.route.as_deref(), &session.modes, &session.taints);
         let like = |text: &str| self.search(text, Some(&session.agent), route, modes, taints, limit);
-        let mut offered: Vec<Offered> = session.task.as_deref().into_iter().chain(intent).flat_map(like).collect();
+        let mut offered: Vec<OfferedPattern> =
+            session.task.as_deref().into_iter().chain(intent).flat_map(like).collect();
         offered.sort_by(|a, b| (b.likeness * b.lower_bound).total_cmp(&(a.likeness * a.lower_bound)));
         let mut met = BTreeSet::new();
         offered.retain(|one| met.insert(one.pattern.id));
@@ -243,7 +244,7 @@ impl Sidecar {
         modes: &[String],
         taints: &[String],
         limit: usize,
-    ) -> Vec<Offered> {
+    ) -> Vec<OfferedPattern> {
         let (rules, boundary) = (self.rules.load(), self.boundary.rules.load());
         let allowed = |tool: &ToolName| {
             let effect = boundary.tools.effect_as_known(tool, "", None);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     SidecarRulesInForce,
     documents::{entries, format_of, word},
-    judge::{EvaluationContext, Judged, StepPart},
+    judge::{EvaluationContext, GuardRuling, StepPart},
     model_answers::ModelAnswers,
     step::{StepRecord, inputs_of},
 };
@@ -224,7 +224,11 @@ fn in_short(decision: Option<String>, due: &[DocumentDue]) -> String {
 }
 
 /// Returns the ruling on each part of a step, then and now.
-fn parts(kind: StepKind, recorded: &StepRecord, scene: &mut EvaluationContext<'_>) -> Vec<(String, Value, Judged)> {
+fn parts(
+    kind: StepKind,
+    recorded: &StepRecord,
+    scene: &mut EvaluationContext<'_>,
+) -> Vec<(String, Value, GuardRuling)> {
     let answered = |pointer: &str| recorded.answered.pointer(pointer).cloned().unwrap_or_default();
     let asked = recorded.asked.clone();
     let mut judge =
@@ -232,7 +236,7 @@ fn parts(kind: StepKind, recorded: &StepRecord, scene: &mut EvaluationContext<'_
     let named = |name: &'static str, list: &'static str, most: usize| {
         (0..most).map(move |at| (format!("{name} {}", at + 1), format!("/{list}/{at}")))
     };
-    let mut parts: Vec<(String, Value, Judged)> = match kind {
+    let mut parts: Vec<(String, Value, GuardRuling)> = match kind {
         StepKind::Turn => {
             let Ok(asked) = serde_json::from_value::<TurnRequest>(asked) else { return Vec::new() };
             let places = named("call", "decisions", asked.planned_calls.len());

@@ -80,7 +80,7 @@ impl ToolChoice {
 
 /// Answer to a request for tools alone.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct Selected {
+pub struct Selection {
     /// Tools that fit the task.
     #[serde(flatten)]
     pub choice: ToolChoice,
@@ -198,7 +198,7 @@ impl Sidecar {
         asked: Instant,
         request: SelectRequest,
         may: AgentFilter<'_>,
-    ) -> Result<Selected, StepError> {
+    ) -> Result<Selection, StepError> {
         let mut patience = self.patience(asked, request.deadline_ms);
         let mut session = None;
         if let Some(id) = request.session
@@ -258,6 +258,6 @@ impl Sidecar {
         }
         let choice = choice.unwrap_or_default();
         let (degraded, warnings) = patience.end();
-        Ok(Selected { choice, policy_version: self.policy_version(), degraded, warnings })
+        Ok(Selection { choice, policy_version: self.policy_version(), degraded, warnings })
     }
 }

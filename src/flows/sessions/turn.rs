@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::{
     AgentFilter, Sidecar,
     attach::StepError,
-    judge::{EvaluationContext, Judged, StepPart, at_length},
+    judge::{EvaluationContext, GuardRuling, StepPart, at_length},
     patterns::PATTERNS,
     redaction,
     select::ToolChoice,
@@ -21,7 +21,7 @@ use umbra_domain::{
     sidecar::{DocumentDue, SidecarVerdict},
 };
 use umbra_policy::AgentContext;
-use umbra_sidecar::patterns::Offered;
+use umbra_sidecar::patterns::OfferedPattern;
 
 /// Answer to a turn.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
@@ -33,13 +33,13 @@ pub struct TurnAnswer {
     /// Decision on the turn itself, for documents that are due by rules about no call.
     pub decision: SidecarVerdict,
     /// Rulings on the planned calls, in order.
-    pub decisions: Vec<Judged>,
+    pub decisions: Vec<GuardRuling>,
     /// Instructions, in words of Umbra and of the rules.
     pub directives: Vec<String>,
     /// Documents that are not in order.
     pub documents_due: Vec<DocumentDue>,
     /// Patterns of similar tasks: data, never instructions.
-    pub patterns: Vec<Offered>,
+    pub patterns: Vec<OfferedPattern>,
     /// Digest of the request and of the state that it was judged on.
     pub inputs: String,
     /// Version of all rules in force, by their text.
@@ -88,7 +88,7 @@ impl Sidecar {
             [Objective::TodoEnforcement, Objective::Guardrail, Objective::ToolSelection, Objective::PatternCapture]
                 .map(has);
         if enforces {
-            let judged = Judged { ruling: scene.turn(), ..Judged::default() };
+            let judged = GuardRuling { ruling: scene.turn(), ..GuardRuling::default() };
             // A turn without an objection is not counted as a ruling.
             if judged.ruling.decision > SidecarVerdict::Allow {
                 self.note(&judged, &scene.agent, session.as_mut());

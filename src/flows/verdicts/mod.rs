@@ -25,7 +25,7 @@ use umbra_store::{
     Store, StoreError,
     events::received_at,
     reviews::Review,
-    verdicts::{ActiveReview, StoredVerdict, VerdictItem},
+    verdicts::{ActiveReview, EventVerdict, StoredVerdict},
 };
 
 /// Context of verdicts, and of requests that wait for one. Cheap to clone.
@@ -44,7 +44,7 @@ impl Verdicts {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn verdict(&self, event: EventId) -> Result<VerdictItem, StoreError> {
+    pub async fn verdict(&self, event: EventId) -> Result<EventVerdict, StoreError> {
         self.current_verdict(event).await.map(|(item, _)| item)
     }
 
@@ -52,7 +52,7 @@ impl Verdicts {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn await_verdict(&self, event: EventId, wait: Duration) -> Result<VerdictItem, StoreError> {
+    pub async fn await_verdict(&self, event: EventId, wait: Duration) -> Result<EventVerdict, StoreError> {
         let until = Instant::now() + wait;
         let waiting = self.waiters.join(event);
         loop {
@@ -91,7 +91,7 @@ impl Verdicts {
     }
 
     /// Returns the state of an event's verdict, and the time for which it may stay undecided.
-    async fn current_verdict(&self, event: EventId) -> Result<(VerdictItem, Option<Duration>), StoreError> {
+    async fn current_verdict(&self, event: EventId) -> Result<(EventVerdict, Option<Duration>), StoreError> {
         let (reviews, now) = match self.store.verdicts().case(event).await? {
             StoredVerdict::Filed(item) => return Ok((item, None)),
             StoredVerdict::Open(reviews, now) => (reviews, now),
@@ -111,12 +111,12 @@ impl Verdicts {
         let Some(by) = opinions.iter().map(|opinion| opinion.by).max() else {
             let row = self.store.events().get(event).await?;
             let dispositions = row.map(|row| row.dispositions).unwrap_or_default();
-            return Ok((VerdictItem::not_reviewed(event, &dispositions), None));
+            return Ok((EventVerdict::not_reviewed(event, &dispositions), None));
         };
         let Some(ruling) = verdict::decide_verdict(&opinions, now) else {
             // A moment more than is left, since a result exactly at the end still counts.
             let left = Duration::try_from(by.duration_since(now)).unwrap_or_default() + Duration::from_millis(5);
-            return Ok((VerdictItem::pending(event, by), Some(left)));
+            return Ok((EventVerdict::pending(event, by), Some(left)));
         };
         let filed = self.store.verdicts().file(event, by, &ruling).await?;
         self.waiters.tell_all(event);

@@ -526,11 +526,11 @@ _ANSWERS: dict[FakeStep, type[pydantic.BaseModel]] = {
     "turn": models.TurnAnswer,
     "message": models.MessageAnswer,
     "guard": models.GuardAnswer,
-    "select": models.Selected,
+    "select": models.Selection,
     "document": models.DocumentView,
-    "pattern": models.Told,
+    "pattern": models.RecordedPattern,
     "search": models.PatternsFound,
-    "close": models.Summary,
+    "close": models.SessionSummary,
     "note": models.Session,
 }
 

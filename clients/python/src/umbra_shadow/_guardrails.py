@@ -122,7 +122,7 @@ class Rules:
         """Notes a failed report. The tool has run: an exception would make its caller run it again."""
         log.warning("umbra: that %s ran is not told: %s", tool.name, error)
 
-    def _note(self, tool: Tool, ruling: models.Judged) -> bool:
+    def _note(self, tool: Tool, ruling: models.GuardRuling) -> bool:
         """Keeps and logs a ruling with an objection. Returns True if the ruling forbids its subject."""
         if ruling.decision != "allow":
             self.session.interventions.append(ruling)

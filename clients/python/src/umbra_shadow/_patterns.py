@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from . import models
 
 
-def quote_patterns(patterns: Iterable[models.Offered]) -> str:
+def quote_patterns(patterns: Iterable[models.OfferedPattern]) -> str:
     """Quotes patterns as a block of data for a prompt, one JSON object a line; empty without patterns.
 
     Texts of patterns were written by agents and may pretend to be orders. Here they are quoted, under a note that calls

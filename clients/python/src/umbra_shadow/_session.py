@@ -79,11 +79,11 @@ _EMPTY: dict[type[pydantic.BaseModel], dict[str, Any]] = {
         "policy_version": "",
     },
     models.GuardAnswer: {"decision": "allow", "would": "allow", "inputs": "", "policy_version": ""},
-    models.Selected: {"ranked": [], "excluded": [], "policy_version": ""},
+    models.Selection: {"ranked": [], "excluded": [], "policy_version": ""},
     models.PatternsFound: {"items": [], "policy_version": ""},
-    models.Told: {"new": False},
+    models.RecordedPattern: {"new": False},
     models.History: {"items": [], "resume_cursor": ""},
-    models.Summary: {"documents": [], "patterns": 0},
+    models.SessionSummary: {"documents": [], "patterns": 0},
 }
 
 
@@ -133,7 +133,7 @@ def closed(answer: models.GuardAnswer | models.MessageAnswer) -> dict[str, Any]:
     ruling = {"decision": "block", "would": "block", "reason": "the text is so long that the server did not judge it"}
     if isinstance(answer, models.GuardAnswer):
         return ruling
-    return {"decision": "block", "said": models.Judged.model_validate(ruling)}
+    return {"decision": "block", "said": models.GuardRuling.model_validate(ruling)}
 
 
 def no_document(name: str, text: str = "") -> models.DocumentView:
@@ -162,11 +162,11 @@ class Session:
     """Missing parts at the last attachment."""
     taints: list[str]
     """Labels that rules have put on the session."""
-    interventions: deque[models.Judged]
+    interventions: deque[models.GuardRuling]
     """Rulings with objections to calls under guardrails, the oldest first."""
     outcome: Outcome | None
     """Outcome of the session; None to let the end of the block decide."""
-    summary: models.Summary | None
+    summary: models.SessionSummary | None
     """Result of the session; None before it is closed."""
     deadline: float
     """Longest time of a request, in seconds."""

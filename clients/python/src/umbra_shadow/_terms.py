@@ -120,13 +120,13 @@ def definition_of(tool: DefinitionLike) -> dict[str, Any]:
     return given
 
 
-def padded(rulings: Sequence[models.Judged], subjects: Sequence[Mapping[str, Any]]) -> list[models.Judged]:
+def padded(rulings: Sequence[models.GuardRuling], subjects: Sequence[Mapping[str, Any]]) -> list[models.GuardRuling]:
     """Returns one ruling for each subject: those that the server did not judge are allowed."""
     missing = subjects[len(rulings) :]
-    return [*rulings, *(allowed(models.Judged, tool=tool_of(one["tool"])) for one in missing)]
+    return [*rulings, *(allowed(models.GuardRuling, tool=tool_of(one["tool"])) for one in missing)]
 
 
-def allowed(kind: type[models.Judged], **members: Any) -> models.Judged:
+def allowed(kind: type[models.GuardRuling], **members: Any) -> models.GuardRuling:
     """Returns the ruling on a subject to which no rule objects."""
     return kind.model_validate({"decision": "allow", "would": "allow", **members})
 

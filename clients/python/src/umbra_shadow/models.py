@@ -1025,6 +1025,32 @@ class EventBody(Model):
     """Tool call and its result."""
 
 
+class EventVerdict(Model):
+    """Verdict on an event by its active shadows."""
+
+    decided_by: Literal["assessment", "checks", "checks_only", "on_inconclusive", "on_timeout", "second_call", "unconfirmed", "on_unfounded", "given", "skipped", "no_active_shadow"] | str | None = (
+        None
+    )
+    """
+    The rule that decided, or why there is no verdict; null while it is pending, and in verdicts from before Umbra
+    kept it.
+    """
+    event_id: str
+    """The event."""
+    reasons: list[str]
+    """Reasons, in sentences."""
+    recommendation: str | None = None
+    """Recommendation to the agent or its owner."""
+    review_id: str | None = None
+    """Review that decided."""
+    shadow: str | None = None
+    """The shadow that decided."""
+    verdict: Literal["accepted", "rejected", "pending", "not_reviewed"] | str
+    """Accepted and rejected are final; pending may change until `verdict_by`."""
+    verdict_by: AwareDatetime | None = None
+    """Latest time of the decision; null where no active shadow reviews the event."""
+
+
 class ExcludedTool(Model):
     """A tool that may not be offered."""
 
@@ -1571,6 +1597,21 @@ class SessionRequest(Model):
     """
 
 
+class SessionSummary(Model):
+    """Answer to a close: the session, and what was kept of it."""
+
+    degraded: bool
+    """True if part of the answer is missing."""
+    documents: list[DocumentState]
+    """Documents of the session."""
+    patterns: int
+    """Patterns that were kept of the session."""
+    session: Session | None = None
+    """The session; null if it was not available."""
+    warnings: list[str]
+    """Missing parts, and other remarks."""
+
+
 class SessionView(Session):
     """Session with its documents."""
 
@@ -1625,21 +1666,6 @@ class Status(Model):
     """Services that export OpenTelemetry, the last seen first."""
     version: str
     """Umbra's version."""
-
-
-class Summary(Model):
-    """Answer to a close: the session, and what was kept of it."""
-
-    degraded: bool
-    """True if part of the answer is missing."""
-    documents: list[DocumentState]
-    """Documents of the session."""
-    patterns: int
-    """Patterns that were kept of the session."""
-    session: Session | None = None
-    """The session; null if it was not available."""
-    warnings: list[str]
-    """Missing parts, and other remarks."""
 
 
 class Tool(Model):
@@ -1708,32 +1734,6 @@ class TurnRequest(Model):
     """Route that the agent is on from now on."""
 
 
-class VerdictItem(Model):
-    """Verdict on an event by its active shadows."""
-
-    decided_by: Literal["assessment", "checks", "checks_only", "on_inconclusive", "on_timeout", "second_call", "unconfirmed", "on_unfounded", "given", "skipped", "no_active_shadow"] | str | None = (
-        None
-    )
-    """
-    The rule that decided, or why there is no verdict; null while it is pending, and in verdicts from before Umbra
-    kept it.
-    """
-    event_id: str
-    """The event."""
-    reasons: list[str]
-    """Reasons, in sentences."""
-    recommendation: str | None = None
-    """Recommendation to the agent or its owner."""
-    review_id: str | None = None
-    """Review that decided."""
-    shadow: str | None = None
-    """The shadow that decided."""
-    verdict: Literal["accepted", "rejected", "pending", "not_reviewed"] | str
-    """Accepted and rejected are final; pending may change until `verdict_by`."""
-    verdict_by: AwareDatetime | None = None
-    """Latest time of the decision; null where no active shadow reviews the event."""
-
-
 class AcceptedEvent(Model):
     """Answer to a posted event."""
 
@@ -1757,59 +1757,8 @@ class AcceptedEvent(Model):
     """
     triggers: list[TriggerMark]
     """Triggers of the event, each with its source."""
-    verdict: VerdictItem | None = None
+    verdict: EventVerdict | None = None
     """Verdict by the active shadows; only where one reviews the event, or the request waits."""
-
-
-class Answer(Model):
-    """Decision about a call. Run the call only if `decision` is `execute`."""
-
-    approval: ApprovalAnswer | None = None
-    """Approval to wait for, if `decision` is `ask`."""
-    audit_seq: int | None = None
-    """Row of the decision in the audit; absent where reads are not audited, or nothing could be written."""
-    call_id: str
-    """The caller's own id."""
-    contract: str | None = None
-    """The contract, as `tool@version`."""
-    decision: Literal["execute", "stub", "ask", "block"] | str
-    """Decision for the call."""
-    decision_id: str
-    """Decision id; the same again for the same call."""
-    detail: str | None = None
-    """The reason in words, with what to do."""
-    effect: Literal["read", "write", "destructive"] | str
-    """Effect of the call."""
-    effect_source: Literal["arguments", "contract", "override", "declared", "annotations", "classifier", "unknown"] | str
-    """Source of the effect."""
-    execution: Literal["live", "shadow"] | str
-    """Live or shadow: calls run, or are rehearsed."""
-    explain: list[str]
-    """Steps of the decision, for a person."""
-    guard: Guard
-    """Verdict of the rules."""
-    merge: dict[str, Any] | None = None
-    """
-    Changes to lay over the result of a read that runs: what this run has rehearsed. The path `items` leads to a
-    record or, if `key` names a field, to a list of records. `patch`: fields to lay over those of a record,
-    recursively, by its key. `remove`: keys of items to drop. `put`: items that replace the one with their key, or
-    are appended, unless the path `more` says that other pages follow. `text`: changes of a text at `items`: `edits`
-    (`oldText`, `newText`, first occurrence), lines to `remove` and to `add`.
-    """
-    reason: str | None = None
-    """
-    Code of the reason why the call may not run: `policy`, `invalid_arguments`, `no_contract`, `uninterceptable`,
-    `approval_required`, `approval_denied`, `unavailable`, `deadline`, `overloaded` and others; for a repeated call
-    also `call_finished` (its outcome is stored) and `execution_changed` (calls do not run any more).
-    """
-    replayed: bool | None = None
-    """True if the call was decided before. The audit has the decision once."""
-    sandbox: str | None = None
-    """Address where the call can be tried without consequences (the contract's `sandbox`), if `decision` is `stub`."""
-    stub: StubAnswer | None = None
-    """Answer in the tool's place, if `decision` is `stub`."""
-    warning: str | None = None
-    """Warning about a call that may run nevertheless."""
 
 
 class Attachment(Model):
@@ -1860,6 +1809,57 @@ class BatchResult(Model):
     """Number of events that were stored before under the same id."""
     results: list[BatchItem]
     """Results in the order of the batch."""
+
+
+class DecideAnswer(Model):
+    """Decision about a call. Run the call only if `decision` is `execute`."""
+
+    approval: ApprovalAnswer | None = None
+    """Approval to wait for, if `decision` is `ask`."""
+    audit_seq: int | None = None
+    """Row of the decision in the audit; absent where reads are not audited, or nothing could be written."""
+    call_id: str
+    """The caller's own id."""
+    contract: str | None = None
+    """The contract, as `tool@version`."""
+    decision: Literal["execute", "stub", "ask", "block"] | str
+    """Decision for the call."""
+    decision_id: str
+    """Decision id; the same again for the same call."""
+    detail: str | None = None
+    """The reason in words, with what to do."""
+    effect: Literal["read", "write", "destructive"] | str
+    """Effect of the call."""
+    effect_source: Literal["arguments", "contract", "override", "declared", "annotations", "classifier", "unknown"] | str
+    """Source of the effect."""
+    execution: Literal["live", "shadow"] | str
+    """Live or shadow: calls run, or are rehearsed."""
+    explain: list[str]
+    """Steps of the decision, for a person."""
+    guard: Guard
+    """Verdict of the rules."""
+    merge: dict[str, Any] | None = None
+    """
+    Changes to lay over the result of a read that runs: what this run has rehearsed. The path `items` leads to a
+    record or, if `key` names a field, to a list of records. `patch`: fields to lay over those of a record,
+    recursively, by its key. `remove`: keys of items to drop. `put`: items that replace the one with their key, or
+    are appended, unless the path `more` says that other pages follow. `text`: changes of a text at `items`: `edits`
+    (`oldText`, `newText`, first occurrence), lines to `remove` and to `add`.
+    """
+    reason: str | None = None
+    """
+    Code of the reason why the call may not run: `policy`, `invalid_arguments`, `no_contract`, `uninterceptable`,
+    `approval_required`, `approval_denied`, `unavailable`, `deadline`, `overloaded` and others; for a repeated call
+    also `call_finished` (its outcome is stored) and `execution_changed` (calls do not run any more).
+    """
+    replayed: bool | None = None
+    """True if the call was decided before. The audit has the decision once."""
+    sandbox: str | None = None
+    """Address where the call can be tried without consequences (the contract's `sandbox`), if `decision` is `stub`."""
+    stub: StubAnswer | None = None
+    """Answer in the tool's place, if `decision` is `stub`."""
+    warning: str | None = None
+    """Warning about a call that may run nevertheless."""
 
 
 class DecideRequest(Model):
@@ -1985,7 +1985,7 @@ class GuardRequest(Model):
     """Session of the message or call: its labels and documents count."""
 
 
-class Judged(Ruling):
+class GuardRuling(Ruling):
     """Ruling of the guardrail on one call, result or message."""
 
     effect: Literal["read", "write", "destructive"] | str | None = None
@@ -1997,7 +1997,7 @@ class Judged(Ruling):
 class MessageAnswer(Judgement):
     """Answer to a message."""
 
-    calls: list[Judged]
+    calls: list[GuardRuling]
     """
     Rulings on the calls that were made, in order. Behind the reported calls stand those of which only a result was
     reported, with the arguments that the last turn planned for them.
@@ -2014,9 +2014,9 @@ class MessageAnswer(Judgement):
     """Number of the message, from 1; 0 if the session was not available."""
     policy_version: str
     """Version of all rules in force, by their text."""
-    results: list[Judged]
+    results: list[GuardRuling]
     """Rulings on the results, in order."""
-    said: Judged
+    said: GuardRuling
     """Ruling on the text of the message."""
     taints: list[str]
     """Labels of the session by now."""
@@ -2091,18 +2091,7 @@ class Pattern(Model):
     """Tools that were used, in order."""
 
 
-class Selected(ToolChoice):
-    """Answer to a request for tools alone."""
-
-    degraded: bool
-    """True if part of the answer is missing."""
-    policy_version: str
-    """Version of all rules in force, by their text."""
-    warnings: list[str]
-    """Missing parts, and other remarks."""
-
-
-class Told(Model):
+class RecordedPattern(Model):
     """Answer to a recorded pattern."""
 
     degraded: bool
@@ -2113,6 +2102,17 @@ class Told(Model):
     """The pattern as it is by now; null if it could not be kept."""
     warnings: list[str]
     """Missing parts."""
+
+
+class Selection(ToolChoice):
+    """Answer to a request for tools alone."""
+
+    degraded: bool
+    """True if part of the answer is missing."""
+    policy_version: str
+    """Version of all rules in force, by their text."""
+    warnings: list[str]
+    """Missing parts, and other remarks."""
 
 
 class TrajectoryEvent(EventView):
@@ -2159,7 +2159,7 @@ class Entry(Model):
     """Patch from one state to the other. Replay uses it, so later rules of edits and merges do not matter."""
 
 
-class GuardAnswer(Judged):
+class GuardAnswer(GuardRuling):
     """Answer to a question about one call or message."""
 
     degraded: bool
@@ -2172,7 +2172,7 @@ class GuardAnswer(Judged):
     """Missing parts, and other remarks."""
 
 
-class Offered(Model):
+class OfferedPattern(Model):
     """A pattern that fits a task."""
 
     likeness: float
@@ -2192,7 +2192,7 @@ class Offered(Model):
 class PatternsFound(SidecarAnswer):
     """Patterns that fit a task."""
 
-    items: list[Offered]
+    items: list[OfferedPattern]
     """Patterns, best first. They are data of other tasks, never instructions."""
     policy_version: str
     """Hash of the text of all rules in force."""
@@ -2228,7 +2228,7 @@ class TurnAnswer(Judgement):
 
     decision: Literal["allow", "warn", "block"] | str
     """Decision on the turn itself, for documents that are due by rules about no call."""
-    decisions: list[Judged]
+    decisions: list[GuardRuling]
     """Rulings on the planned calls, in order."""
     degraded: bool
     """True if part of the answer is missing."""
@@ -2238,7 +2238,7 @@ class TurnAnswer(Judgement):
     """Documents that are not in order."""
     inputs: str
     """Digest of the request and of the state that it was judged on."""
-    patterns: list[Offered]
+    patterns: list[OfferedPattern]
     """Patterns of similar tasks: data, never instructions."""
     policy_version: str
     """Version of all rules in force, by their text."""

@@ -25,7 +25,7 @@ mod screen;
 mod tests;
 
 pub use bounds::{PatternFault, can_be_found, faults};
-pub use index::{MOST_OFFERED, NOTE, Offered, PatternIndex};
+pub use index::{MOST_OFFERED, NOTE, OfferedPattern, PatternIndex};
 pub use key::dedup_key;
 pub use lifecycle::{begin, record_use, retract};
 pub use memory::memory;

@@ -157,7 +157,7 @@ class AsyncUmbra(ClientBase):
                 await io.sleep(0.005)
         return not outcomes.pending
 
-    async def decide(self, call: Mapping[str, Any] | models.DecideRequest) -> models.Answer:
+    async def decide(self, call: Mapping[str, Any] | models.DecideRequest) -> models.DecideAnswer:
         """Returns the decision about a call. Run the call only if ``decision`` is ``execute``, then ``report`` it.
 
         ``call`` has ``call_id``, ``tool`` and ``arguments``, and may have all other members of ``POST /v1/decide``;
@@ -167,7 +167,7 @@ class AsyncUmbra(ClientBase):
         Raises :class:`APIError` if the server refuses the question itself, and :class:`UndecidedCall` if it does not
         answer in time.
         """
-        return self._parsed(models.Answer, await self._decide(self._decision_request(call)))
+        return self._parsed(models.DecideAnswer, await self._decide(self._decision_request(call)))
 
     async def call_tool(
         self,

@@ -148,7 +148,7 @@ class AsyncEvents(_Resource):
         }
         return self._list(models.EventView, path("events"), limit, asked)
 
-    async def verdict(self, event_id: str, *, wait: float = 0.0) -> models.VerdictItem:
+    async def verdict(self, event_id: str, *, wait: float = 0.0) -> models.EventVerdict:
         """Returns the verdict of the active shadows on an event; waits for it ``wait`` seconds at most.
 
         ``verdict`` is ``accepted``, ``rejected``, ``pending`` (not yet decided) or ``not_reviewed``.
@@ -158,7 +158,7 @@ class AsyncEvents(_Resource):
             left = max(0.0, until - time.monotonic())
             asked = int(min(left, LONGEST_WAIT))
             full = path("events", event_id, "verdict")
-            answer = await self._client._get(models.VerdictItem, full, {"wait": asked}, asked)
+            answer = await self._client._get(models.EventVerdict, full, {"wait": asked}, asked)
             if answer.verdict != "pending" or left == 0.0:
                 return answer
             if asked == 0:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=pydantic.BaseModel)
 S = TypeVar("S", bound="AsyncSidecar")
-A = TypeVar("A", models.GuardAnswer, models.Selected)
+A = TypeVar("A", models.GuardAnswer, models.Selection)
 
 
 class AsyncSidecar(Session):
@@ -140,7 +140,7 @@ class AsyncSidecar(Session):
         outcome: Outcome | None = "succeeded" if error is None else "failed" if isinstance(error, Exception) else None
         try:
             if self.summary is None and self._keeps_open:
-                self.summary = degraded(models.Summary, Missed("the session was left open")).model_copy(
+                self.summary = degraded(models.SessionSummary, Missed("the session was left open")).model_copy(
                     update={"degraded": self.degraded, "warnings": []}
                 )
             elif self.summary is None:
@@ -157,7 +157,7 @@ class AsyncSidecar(Session):
         if self._is_owner:
             await self._core.async_client().aclose()
 
-    async def close(self, outcome: Outcome | None = None) -> models.Summary:
+    async def close(self, outcome: Outcome | None = None) -> models.SessionSummary:
         """Ends the session before the end of the block. Its calls become a pattern if ``outcome`` is ``succeeded``.
 
         Without an outcome they are kept if the reviews of the ``task_id`` approve the task. If the server does not
@@ -165,18 +165,18 @@ class AsyncSidecar(Session):
         """
         self._in_use()
         outcome = outcome or self.outcome
-        answer = degraded(models.Summary, Missed("the session is not closed"))
+        answer = degraded(models.SessionSummary, Missed("the session is not closed"))
         try:
             request = self._close_request(outcome)
             try:
-                answer = await self._ask(models.Summary, request, time.monotonic() + self.deadline)
+                answer = await self._ask(models.SessionSummary, request, time.monotonic() + self.deadline)
             except APIError as refused:
                 raise self._lose(refused) from None
             except Missed:
                 self._core.ends.append(request)
                 raise
         except Missed as missed:
-            answer = self._without(models.Summary, missed)
+            answer = self._without(models.SessionSummary, missed)
         finally:
             # For this program the session is over in any case: the server closes an unused session by itself.
             self.summary, self.outcome = answer, outcome
@@ -251,7 +251,7 @@ class AsyncSidecar(Session):
 
     async def select(
         self, query: str | None = None, *, limit: int | None = None, always_include: Sequence[ToolLike] = ()
-    ) -> models.Selected:
+    ) -> models.Selection:
         """Returns the tools of the session that fit ``query`` or the task, best first.
 
         There are at most ``limit`` (ten unless given), and those of ``always_include``, as far as they may be offered.
@@ -260,7 +260,7 @@ class AsyncSidecar(Session):
         until = time.monotonic() + self.deadline
         wanted = references(always_include)
         asked = present(query=query or self.task, limit=limit, always_include=wanted, deadline_ms=self._server_ms())
-        return await self._in_or_out(models.Selected, lambda session: self._select_request(asked, session), until)
+        return await self._in_or_out(models.Selection, lambda session: self._select_request(asked, session), until)
 
     async def guard(
         self,
@@ -364,7 +364,7 @@ class AsyncSidecar(Session):
         summary: str | None = None,
         cost_usd: float | None = None,
         ms: int | None = None,
-    ) -> models.Told:
+    ) -> models.RecordedPattern:
         """Records how a task was done: its tools in order, and its outcome.
 
         ``task`` and ``task_id`` are the session's unless given. A known pattern is counted once more. Closing a session
@@ -373,7 +373,7 @@ class AsyncSidecar(Session):
         """
         told = {"task_type": task_type, "prompt": prompt, "summary": summary, "cost_usd": cost_usd, "ms": ms}
         request = self._pattern_request(task, task_id, tools, outcome=outcome, **told)
-        return await self._answered(models.Told, request)
+        return await self._answered(models.RecordedPattern, request)
 
     async def search_patterns(self, task: str | None = None, *, limit: int | None = None) -> models.PatternsFound:
         """Returns this agent's patterns of similar tasks, best first. The task is the session's unless given.
@@ -477,7 +477,7 @@ class AsyncSidecar(Session):
         while ends:
             end = ends.popleft()
             try:
-                await self._ask(models.Summary, end, until)
+                await self._ask(models.SessionSummary, end, until)
             except APIError as refused:
                 log.debug("umbra: the end of a session is not kept: %s", refused)
             except Missed:

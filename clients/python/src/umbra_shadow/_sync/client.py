@@ -158,7 +158,7 @@ class Umbra(ClientBase):
                 io.sleep(0.005)
         return not outcomes.pending
 
-    def decide(self, call: Mapping[str, Any] | models.DecideRequest) -> models.Answer:
+    def decide(self, call: Mapping[str, Any] | models.DecideRequest) -> models.DecideAnswer:
         """Returns the decision about a call. Run the call only if ``decision`` is ``execute``, then ``report`` it.
 
         ``call`` has ``call_id``, ``tool`` and ``arguments``, and may have all other members of ``POST /v1/decide``;
@@ -168,7 +168,7 @@ class Umbra(ClientBase):
         Raises :class:`APIError` if the server refuses the question itself, and :class:`UndecidedCall` if it does not
         answer in time.
         """
-        return self._parsed(models.Answer, self._decide(self._decision_request(call)))
+        return self._parsed(models.DecideAnswer, self._decide(self._decision_request(call)))
 
     def call_tool(
         self,

@@ -128,7 +128,7 @@ fn others() -> Vec<Pattern> {
     ]
 }
 
-fn searched(patterns: &[Pattern], allowed: impl Fn(&ToolName) -> bool) -> Vec<Offered> {
+fn searched(patterns: &[Pattern], allowed: impl Fn(&ToolName) -> bool) -> Vec<OfferedPattern> {
     let mut shelf = PatternIndex::new(100);
     for pattern in patterns {
         shelf.put(pattern.clone());

@@ -14,7 +14,7 @@ fn shelf(patterns: &[Pattern]) -> PatternIndex {
     shelf
 }
 
-fn numbers(offered: &[Offered]) -> Vec<u128> {
+fn numbers(offered: &[OfferedPattern]) -> Vec<u128> {
     offered.iter().map(|one| one.pattern.id.0.as_u128()).collect()
 }
 
