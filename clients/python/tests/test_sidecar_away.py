@@ -190,6 +190,12 @@ class Away(Case):
     async def test_session_goes_on_after_an_outage(self) -> None:
         async with Peer(Peer.passes_on) as between:
             client = self.patient(between.url)
+
+            async def look() -> None:
+                between.behave = Peer.hangs
+                between.cut()
+                s.deadline = 0.2
+
             async with self.sidecar(client=client, documents={"todo": TODO}) as s:
                 self.assertEqual((await s.guard(DROP)).decision, "block")
                 todo = await s.document("todo")
@@ -203,6 +209,10 @@ class Away(Case):
                 between.behave = Peer.passes_on
                 s.deadline = PATIENT
                 self.assertEqual((await s.guard(DROP)).decision, "block")
+                # The report of this call is lost as well.
+                await s.guardrails("warn")(look)()
+                between.behave = Peer.passes_on
+                s.deadline = PATIENT
                 # The server learns of the route with the next step.
                 self.assertEqual((await s.turn(planned_calls=[EDIT])).decisions[0].rule, "plan-first")
                 self.assertTrue((await todo.edit({"op": "append_text", "text": "x"})).stored)

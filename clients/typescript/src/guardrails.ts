@@ -228,14 +228,14 @@ export class Guardrails {
   async #report(tool: GuardedTool, report: CallReport): Promise<MessageAnswer | undefined> {
     const short = shortened(report);
     try {
-      if (short === undefined) return await this.session.message(report);
+      if (short === undefined) return await this.session.report(report, this.#place());
       try {
-        const answer = await this.session.message(report);
+        const answer = await this.session.report(report, this.#place());
         if (answer.message) return answer;
       } catch (error) {
         if (!(error instanceof Unavailable)) throw error;
       }
-      return await this.session.message(short);
+      return await this.session.report(short, this.#place());
     } catch (error) {
       // The tool has run: an error would make its caller run it again.
       if (!(error instanceof UmbraError)) throw error;

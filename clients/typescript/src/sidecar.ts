@@ -215,6 +215,22 @@ export class Sidecar implements AsyncDisposable {
     checkList("tool_calls", request.tool_calls);
     checkList("results", request.results);
     const place = this.#place(request);
+    const answer = await this.#tell(request, place, options.signal);
+    this.#move(place, answer.message > 0);
+    return answer;
+  }
+
+  /** @internal Reports a call under guardrails, at another place than the session's if the guardrails have one. */
+  async report(request: MessageRequest, elsewhere: Place): Promise<MessageAnswer> {
+    const hasPlace = Object.keys(elsewhere).length > 0;
+    const place = this.#place(elsewhere);
+    this.#isElsewhere ||= hasPlace;
+    const answer = await this.#tell(request, place);
+    if (answer.message > 0 && !hasPlace) this.#isElsewhere = false;
+    return answer;
+  }
+
+  async #tell(request: MessageRequest, place: Place, signal?: AbortSignal): Promise<MessageAnswer> {
     const calls = request.tool_calls?.map(sidecarCall);
     const results = request.results?.map((result) => sidecarResult(result, request.tool_calls ?? []));
     currentContext().guardrails?.warnOfUnguarded(this, calls ?? []);
@@ -223,8 +239,7 @@ export class Sidecar implements AsyncDisposable {
     // Otherwise padding would carry a text past every rule.
     const tooLong = request.content ? { decision: TOO_LONG.decision, said: TOO_LONG } : {};
     const form = { missing: empty.message(), required: ["message", "decision"], tooLong };
-    const answer = await this.askSession(form, { method: "POST", path: "/messages", body }, options.signal);
-    this.#move(place, answer.message > 0);
+    const answer = await this.askSession(form, { method: "POST", path: "/messages", body }, signal);
     if (answer.message > 0) {
       this.#due = answer.documents_due;
       this.#taints = answer.taints;
@@ -503,7 +518,7 @@ export class Sidecar implements AsyncDisposable {
   }
 
   /** Returns route and modes of a step, as far as the server does not know them. */
-  #place({ route, modes }: { route?: string | null; modes?: readonly string[] | null }): Place {
+  #place({ route, modes }: Pick<MessageRequest, "route" | "modes"> | Place): Place {
     this.#checkInUse();
     if (modes != null && !Array.isArray(modes)) throw new TypeError("modes is a list of names");
     const known: Place = this.#isElsewhere ? { route: this.#route, modes: this.#modes } : {};

@@ -400,6 +400,12 @@ test("guardrails may have a route and a mode of their own", async () => {
     (error) => error instanceof Blocked && error.rule === "frozen-files",
   );
   assert.deepEqual([s.route, s.modes], [undefined, []]);
+  // The rules of the mode see the report too; the next step is at the session's own place.
+  const send = s.guardrails("enforce", { server: "mail", name: "send_email", mode: "labels" })(() => "sent");
+  assert.equal(await send(), "sent");
+  assert.deepEqual([s.taints, s.modes], [["label-10"], []]);
+  await s.turn();
+  assert.deepEqual((await s.close()).session?.modes, []);
 });
 
 test("calls, results and tools may have the forms of model APIs", async () => {

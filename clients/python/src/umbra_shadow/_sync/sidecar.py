@@ -238,8 +238,12 @@ class Sidecar(Session):
         calls, results = report["tool_calls"], report["results"]
         moved = self._moved(route, modes)
         request = self._message_request(None, "assistant", calls, results, moved)
-        self._is_elsewhere = bool(route or modes is not None)
-        return self._heard(self._of_session(models.MessageAnswer, request), calls, results)
+        has_place = bool(route or modes is not None)
+        self._is_elsewhere = self._is_elsewhere or has_place
+        answer = self._of_session(models.MessageAnswer, request)
+        if answer.message and not has_place:
+            self._is_elsewhere = False
+        return self._heard(answer, calls, results)
 
     def stream(self, *, after: int | None = None) -> Iterator[SessionStep]:
         """Yields the answers to all steps of the session, of any program.
