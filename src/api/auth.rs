@@ -87,10 +87,11 @@ impl Caller {
     pub fn speak_for(&self, agent: &str) -> Result<(), Problem> {
         match &self.0 {
             Some(grant) if !grant.agents.contains(umbra_checks::redact(agent).as_str()) => {
-                Err(Problem::forbidden_agent(
-                    "this key is limited to other agents; umbra keys create --agent NAME makes a key for this agent",
-                )
-                .of_key(grant.id))
+                let agent = umbra_checks::redact(agent);
+                let detail = format!(
+                    "this key is limited to other agents than {agent:?}; umbra keys create --agent NAME makes a key for it"
+                );
+                Err(Problem::forbidden_agent(detail).of_key(grant.id))
             }
             _ => Ok(()),
         }

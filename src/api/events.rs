@@ -271,7 +271,7 @@ fn origin(headers: &HeaderMap, caller: &Caller) -> Origin {
 
 /// Returns the problem for faults of a body: of its JSON, or of the event.
 pub fn invalid(faults: Vec<RequestFault>) -> Problem {
-    let rule = "the request has invalid values; errors lists them, and nothing was stored";
+    let rule = "the event has invalid values; errors lists them, and it was not stored";
     of_faults(faults, Problem::invalid_event(rule))
 }
 

@@ -16,7 +16,7 @@ const COLUMNS: &Columns = &[
     ("task", &["/task_id"]),
     ("tool", &["/tool/name"]),
     ("text", &["/output", "/tool/args", "/task"]),
-    ("triggers", &["/triggers/0/trigger"]),
+    ("triggers", &["/triggers/0/name"]),
 ];
 
 #[derive(Debug, Subcommand)]

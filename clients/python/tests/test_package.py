@@ -167,6 +167,8 @@ class Settings(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "is not an address of a server") as refused:
                 Umbra(url)
             self.assertNotIn("pw", str(refused.exception))
+        with self.assertRaisesRegex(ValueError, "ends in /v1: leave that out"):
+            Umbra("http://h:7817/v1/")
         wrong: list[dict[str, Any]] = [{"timeout": 0}, {"decision_timeout": -1}, {"timeout": "5"}, {"timeout": None}]
         for settings in wrong:
             with self.assertRaisesRegex(ValueError, "in seconds and above 0"):

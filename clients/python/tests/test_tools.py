@@ -377,6 +377,19 @@ class Refused(unittest.TestCase):
             for one in blocked:
                 self.assertIn("no decision about this agent's calls can be had", str(one))
                 self.assertNotIn("umbra keys", str(one))
+    def test_read_that_is_not_believed_is_told_once(self) -> None:
+        server = Server(("keys", "create", "--name", "k", "--scope", "decide", "--json"))
+        self.addCleanup(server.end)
+        umbra = Umbra(server.url, json.loads(server.said[0])["key"], agent="a", decision_timeout=20.0)
+        self.addCleanup(umbra.close)
+        with self.assertLogs("umbra_shadow", "WARNING") as logs:
+            for name in ("frobnicate", "frobnicate", "get_page"):
+                self.assertEqual(umbra.call_tool(name, {}, lambda: 1, effect="read"), 1)
+        self.assertEqual(len(logs.output), 1)
+        self.assertIn("frobnicate is declared a read, and counts as none", logs.output[0])
+        self.assertIn("a key without the scope `declare`", logs.output[0])
+
+    def test_server_that_is_away_is_told_once(self) -> None:
         away = Umbra("http://127.0.0.1:9", agent="a", decision_timeout=1.0)
         with self.assertLogs("umbra_shadow", "WARNING") as logs:
             self.call(away)

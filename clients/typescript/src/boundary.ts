@@ -79,7 +79,7 @@ export class Boundary {
   /** Tools that the server has called a write, or destructive. */
   readonly #noReads = new Set<string>();
   /** Kinds of warnings that are logged once: statuses of refusals, and the server's absence until it answers. */
-  readonly #warned = new Set<number | typeof AWAY>();
+  readonly #warned = new Set<number | string>();
 
   constructor(
     readonly transport: Transport,
@@ -165,8 +165,16 @@ export class Boundary {
       throw new Unavailable(what, undefined, { told: `Umbra did not answer: ${about}` });
     }
     this.#warned.delete(AWAY);
-    if (answer["effect"] !== "read" && this.#noReads.size < MOST_TOOLS) this.#noReads.add(toolName(body.tool));
-    return answer as Decision;
+    const decision = answer as Decision;
+    if (decision.effect !== "read" && this.#noReads.size < MOST_TOOLS) {
+      const name = toolName(body.tool);
+      this.#noReads.add(name);
+      if (body.declared_effect === "read") {
+        const why = `is declared a read, and counts as none: it will not run while the server is away`;
+        this.#warnOnce(`effect of ${name}`, `${name} ${why} (${decision.explain?.[0]})`);
+      }
+    }
+    return decision;
   }
 
   /** Returns the block of a call about which the server refuses to decide. */
@@ -180,7 +188,7 @@ export class Boundary {
     return new Blocked(name, error.code, detail, undefined, { cause: error });
   }
 
-  #warnOnce(kind: number | typeof AWAY, text: string): void {
+  #warnOnce(kind: number | string, text: string): void {
     if (this.#warned.has(kind)) return;
     this.#warned.add(kind);
     this.transport.logger.warn(`umbra: ${text}`);

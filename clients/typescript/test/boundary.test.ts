@@ -330,7 +330,8 @@ test("without a server, declared reads run and nothing else does", async () => {
 test("a tool that the server has called no read does not run while the server is frozen", async () => {
   const agent = unique("frozen");
   // Only the questions to a frozen server are to be late.
-  const umbra = server.client({ agent, decisionTimeoutMs: 300 });
+  const logger = recorder();
+  const umbra = server.client({ agent, decisionTimeoutMs: 300, logger });
   const refund = umbra.tool(
     { name: "refund", server: "shop", effect: "read" },
     (_: { payment: string; amount: number }) => assert.fail("it ran"),
@@ -340,9 +341,12 @@ test("a tool that the server has called no read does not run while the server is
     ["refund", { payment: "p", amount: 500 }, "ask"],
     ["get_refund", { id: "a" }, "execute"],
   ] as const) {
-    const call = { tool: { server: "shop", name }, arguments: given };
+    const call = { tool: { server: "shop", name }, arguments: given, declared_effect: "read" } as const;
     assert.equal((await umbra.decide(call, { timeoutMs: PATIENT_MS })).decision, answer);
   }
+  const told = logger.lines.filter((line) => line.includes("is declared a read, and counts as none"));
+  assert.equal(told.length, 1, logger.lines.join());
+  assert.match(told[0] ?? "", /shop\.refund/);
   await server.freeze();
   try {
     const began = performance.now();

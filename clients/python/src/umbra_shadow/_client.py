@@ -189,7 +189,7 @@ class ClientBase:
         if told != given and "[" not in told:
             detail = f"what answers is no server of Umbra: it answered about call {told[:80]}, not {given}"
             raise self._undecided(request, detail, f"Umbra did not answer: {detail}")
-        self._core.learn(tool, answer.get("effect"))
+        self._core.learn(tool, answer, request.body.get("declared_effect"))
         return answer
 
     def _refused(self, tool: str, refused: APIError) -> Blocked:

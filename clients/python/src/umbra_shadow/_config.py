@@ -68,6 +68,8 @@ class Config:
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
             shown = url.rpartition("@")[2].partition("?")[0]
             raise ValueError(f"{shown!r} is not an address of a server: write http://HOST:PORT or https://HOST")
+        if parts.path.endswith("/v1"):
+            raise ValueError("the address of the server ends in /v1: leave that out")
         for name, seconds in [("timeout", timeout), ("decision_timeout", decision_timeout)]:
             check_seconds(name, seconds)
         api_key = api_key or env("UMBRA_API_KEY") or _first_line(env("UMBRA_API_KEY_FILE"))

@@ -78,11 +78,16 @@ class Core:
         if is_new:
             log.warning(words, *values)
 
-    def learn(self, tool: str, effect: Any) -> None:
+    def learn(self, tool: str, answer: Mapping[str, Any], declared: Any = None) -> None:
         """Remembers a tool that the server calls a write, or destructive; the server has answered."""
         self._warned.discard(AWAY)
-        if effect != "read" and len(self._no_reads) < _MOST_TOOLS:
-            self._no_reads.add(tool)
+        if answer.get("effect") == "read" or len(self._no_reads) >= _MOST_TOOLS:
+            return
+        self._no_reads.add(tool)
+        if declared == "read":
+            why = next(iter(answer.get("explain") or ()), "")
+            words = "umbra: %s is declared a read, and counts as none: it will not run while the server is away (%s)"
+            self.warn_once(f"effect of {tool}", words, tool, why)
 
     def may_read(self, tool: str) -> bool:
         """Returns True if the server has never called this tool no read: a declared read may run without it."""

@@ -23,10 +23,9 @@ __all__ = [
     "UndecidedCall",
 ]
 
-_HINTS = {
-    401: "; is UMBRA_API_KEY a key of this server?",
-    403: "; does the key have the scope, and may it act for this agent?",
-}
+# What may be wrong where a key is refused, and where a refusal has no code: no server of Umbra wrote it.
+_KEY = "; is UMBRA_API_KEY a key of this server?"
+_STRANGER = "; what refuses is no server of Umbra: is UMBRA_URL its address?"
 
 
 class UmbraError(Exception):
@@ -42,7 +41,8 @@ class APIError(UmbraError):
     """
 
     def __init__(self, request: str, status: int, problem: Mapping[str, Any]) -> None:
-        super().__init__(f"{request} was refused ({status}): {problem_text(problem)}{_HINTS.get(status, '')}")
+        hint = _KEY if status == 401 else "" if problem.get("code") else _STRANGER
+        super().__init__(f"{request} was refused ({status}): {problem_text(problem)}{hint}")
         self.status: int = status
         self.code: str = str(problem.get("code") or f"http_{status}")
         self.request_id: str | None = str(problem.get("instance") or "").removeprefix("urn:umbra:request:") or None

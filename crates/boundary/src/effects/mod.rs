@@ -114,6 +114,10 @@ pub fn effect_of(
         Some(DeclaredEffect { effect, .. }) if effect > rated.effect => {
             said(effect, EffectSource::Declared, format!("its caller declares it, although {}", rated.why))
         }
+        Some(DeclaredEffect { effect, .. }) if effect < rated.effect => {
+            let why = format!("{}; its caller declares a {effect}, with a key without the scope `declare`", rated.why);
+            EffectOf { why, ..rated }
+        }
         _ => rated,
     }
 }

@@ -490,6 +490,7 @@ fn declared_effect_lowers_only_if_the_caller_is_believed() {
             CallDeclarations { declared: Some(DeclaredEffect { effect, is_believed }), ..CallDeclarations::default() };
         let said = effect_of(None, None, word, || of(name, "", &Value::Null));
         assert_eq!((said.effect, said.source), expected, "{effect:?} {is_believed} {name}");
+        assert_eq!(said.why.contains("without the scope `declare`"), effect < said.effect, "{}", said.why);
         assert_eq!(effect_of(Some(Write), None, word, || of(name, "", &Value::Null)).source, EffectSource::Contract);
     }
 }
