@@ -115,7 +115,11 @@ pub fn effect_of(
             said(effect, EffectSource::Declared, format!("its caller declares it, although {}", rated.why))
         }
         Some(DeclaredEffect { effect, .. }) if effect < rated.effect => {
-            let why = format!("{}; its caller declares a {effect}, with a key without the scope `declare`", rated.why);
+            let why = format!(
+                "{}; its caller declares a {}, with a key without the scope `declare`",
+                rated.why,
+                effect.as_str()
+            );
             EffectOf { why, ..rated }
         }
         _ => rated,
