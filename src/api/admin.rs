@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::{
     Api, JsonAnswer, ReloadFault, Reloaded,
     body::{Media, expect_media},
-    events::invalid,
+    events::invalid_request,
     params::Params,
     problem::Problem,
 };
@@ -71,7 +71,7 @@ pub async fn list_keys(api: Api, params: Params) -> JsonAnswer<KeyList> {
 pub async fn post_key(api: Api, request: Request) -> Result<(StatusCode, Json<MintedKey>), Problem> {
     expect_media(request.headers(), &[Media::Json])?;
     let KeyRequest { name, scopes, agents } =
-        ingest::key_request(&api.bodies.read(request).await?, &api.limits).map_err(invalid)?;
+        ingest::key_request(&api.bodies.read(request).await?, &api.limits).map_err(invalid_request)?;
     if api.keys.is_first() && !scopes.contains(&Scope::Admin) {
         return Err(Problem::invalid_request(
             "the first key must have the scope admin: once a key exists, every request needs one",

@@ -5,6 +5,7 @@ use rand::Rng;
 use serde_json::json;
 
 use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table, usage};
+use umbra_config::Environment;
 use umbra_domain::{
     KeyId,
     clock::Clock,
@@ -65,7 +66,9 @@ async fn create(
     if !may_bind(&parsed, &agents) {
         return usage("a key with the scope read or admin sees every agent: leave out --agent, or that scope");
     }
-    let (_, database) = global.open().await?;
+    // Before a server's first start it makes the installation; beside the address of a server that would be a mistake.
+    let has_server = Environment::of_process().get("UMBRA_URL").is_some();
+    let (setup, database) = if has_server { global.open_existing().await? } else { global.open().await? };
     let installation = database.store.installation(rand::rng().random()).await?;
     let key = mint(rand::rng().random());
     let id = KeyId(Clock::system().new_id());
@@ -74,7 +77,12 @@ async fn create(
     if global.json {
         return answer_json(&json!({"id": id, "key": key}));
     }
-    complain(&format!("{id}: {} for {}. The key is shown only now:", scopes.join(", "), agents.join(", ")));
+    let place = match &setup.settings.database.url {
+        Some(_) => "the configured database".to_owned(),
+        None => std::path::absolute(&setup.settings.storage.data_dir)?.display().to_string(),
+    };
+    let (scopes, agents) = (scopes.join(", "), agents.join(", "));
+    complain(&format!("{id}: {scopes} for {agents}, in {place}. The key is shown only now:"));
     answer(&key);
     Ok(())
 }

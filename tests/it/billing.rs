@@ -82,7 +82,8 @@ async fn agent_is_rehearsed_promoted_and_audited() {
     // Inspect: what it would have charged, who switched it, and whether the log is complete.
     let charged = ["audit", "list", "--tool", "billing.charge", "--execution", "shadow", "--json"];
     let (code, rows) = umbra.commanded(&charged);
-    let rows: Vec<Value> = rows.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let rows: Value = serde_json::from_str(&rows).unwrap_or_default();
+    let rows = rows["items"].as_array().cloned().unwrap_or_default();
     let amounts: f64 = rows.iter().filter_map(|row| row["args"]["amount"].as_f64()).sum();
     assert_eq!((code, rows.len(), amounts), (Some(0), 4, 2.0 * 200.5), "two rehearsals: {rows:?}");
     let switched = umbra.audit("kind=execution").await;

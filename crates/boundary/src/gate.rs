@@ -212,7 +212,7 @@ fn shadow(configured: &ConfiguredExecution, facts: &GateFacts, reasons: &mut Vec
     });
     for one in narrow {
         let until = one.expires_at.map(|end| format!(" until {end}")).unwrap_or_default();
-        let detail = format!("is answered by stubs{until} ({}): lift the override (PUT /v1/execution)", one.reason);
+        let detail = format!("is answered by stubs{until} ({}): lift the override (umbra execution lift)", one.reason);
         reasons.push(reason("execution_shadow", &named(one), detail));
     }
 }

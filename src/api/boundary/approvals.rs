@@ -110,7 +110,7 @@ fn unanswerable(item: &ApprovalItem) -> String {
     match item.state {
         "approved" => format!(
             "this approval is already approved, and an answer is final: the call may run once before {expires_at:.0}; \
-             to stop it, set {tool} or {agent} to shadow (PUT /v1/execution)"
+             to stop it, set {tool} or {agent} to shadow (umbra execution shadow)"
         ),
         "denied" => format!(
             "this approval is already denied, and an answer is final: {agent} cannot call {tool} with these arguments \

@@ -5,7 +5,7 @@ use std::ops::Not;
 use clap::Args;
 use reqwest::Method;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::{
     CommandFailure, GlobalOptions, answer, complain,
@@ -65,21 +65,23 @@ pub(super) async fn run(global: &GlobalOptions, options: AuditListOptions) -> Re
     }
     let (mut lines, mut rows) = (Lines::of(response), Vec::new());
     while let Some(line) = lines.next().await? {
-        match (global.json, options.follow) {
-            (true, _) => answer(&line),
-            (false, true) => answer(&in_one_line(&serde_json::from_str(&line)?)),
-            (false, false) => rows.push(serde_json::from_str::<Value>(&line)?),
+        match (options.follow, global.json) {
+            (true, true) => answer(&line),
+            (true, false) => answer(&in_one_line(&serde_json::from_str(&line)?)),
+            (false, _) => rows.push(serde_json::from_str::<Value>(&line)?),
         }
     }
-    if !global.json && !options.follow {
+    if options.follow {
+        return Ok(());
+    }
+    global.print(&json!({"items": rows}), || {
         let mut shown =
             table::new(&["seq", "at", "agent", "tool", "decision", "effect", "execution", "run", "why", "arguments"]);
         for row in &rows {
             shown.add_row(cells(row));
         }
-        answer(&shown.to_string());
-    }
-    Ok(())
+        shown.to_string()
+    })
 }
 
 /// Returns the cells of a row: the decision, or the kind of a row that is no decision.

@@ -142,7 +142,7 @@ async fn second_answer_is_told_the_state_and_what_can_be_done() {
     };
     let approved = ask("a1", "stripe.refund").await;
     assert_eq!(answer(&umbra, &approved, &json!({"decision": "approve"})).await.status, 200);
-    let stop = "set stripe.refund or billing to shadow (PUT /v1/execution)";
+    let stop = "set stripe.refund or billing to shadow (umbra execution shadow)";
     again(&approved, &["already approved", "may run once before 2026-03-01T13:00:00Z", stop]).await;
     assert_eq!(umbra.decide(&refund("a1", "stripe.refund")).await["decision"], "execute");
     again(&approved, &["already used up", "call again with a new call_id"]).await;
