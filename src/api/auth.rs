@@ -89,7 +89,8 @@ impl Caller {
             Some(grant) if !grant.agents.contains(umbra_checks::redact(agent).as_str()) => {
                 let agent = umbra_checks::redact(agent);
                 let detail = format!(
-                    "this key is limited to other agents than {agent:?}; umbra keys create --agent NAME makes a key for it"
+                    "this key is limited to other agents than {:?}; umbra keys create --agent NAME makes a key for it",
+                    agent.as_str()
                 );
                 Err(Problem::forbidden_agent(detail).of_key(grant.id))
             }

@@ -4,7 +4,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Umbra, until};
+use crate::support::{Umbra, server::Answered, until};
 
 fn made(output: &std::process::Output) -> Value {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -12,13 +12,17 @@ fn made(output: &std::process::Output) -> Value {
 }
 
 async fn status(umbra: &Umbra, key: &str, method: Method, path: &str, body: Option<&Value>) -> u16 {
+    answer(umbra, key, method, path, body).await.status.as_u16()
+}
+
+async fn answer(umbra: &Umbra, key: &str, method: Method, path: &str, body: Option<&Value>) -> Answered {
     let authorization = format!("Bearer {key}");
     let headers = [("authorization", authorization.as_str()), ("content-type", "application/json")];
     let answered = umbra.send(method, path, &headers, body.map(|body| body.to_string().into_bytes())).await;
     if !answered.status.is_success() {
         assert_eq!(answered.headers["content-type"], "application/problem+json", "{}", answered.text);
     }
-    answered.status.as_u16()
+    answered
 }
 
 #[tokio::test]
@@ -46,7 +50,8 @@ async fn key_is_limited_to_its_scopes_and_agents_until_revoked() {
         (answered.body["id"].as_str().unwrap_or_default(), answered.body["key"].as_str().unwrap_or_default());
     assert_eq!(status(&umbra, ingest, Method::POST, "/v1/events", Some(&event)).await, 202);
     let other = json!({"agent": "boss", "output": "x"});
-    assert_eq!(status(&umbra, ingest, Method::POST, "/v1/events", Some(&other)).await, 403);
+    let refused = answer(&umbra, ingest, Method::POST, "/v1/events", Some(&other)).await;
+    assert!(refused.status == 403 && refused.text.contains("other agents than \\\"boss\\\""), "{}", refused.text);
     for path in
         ["/v1/events", "/v1/reviews", "/v1/findings", "/v1/observations", "/v1/status", "/v1/shadows", "/v1/skips"]
     {
