@@ -55,7 +55,8 @@ async fn passes(files: &'static [&str]) {
 
 #[tokio::test]
 async fn client_follows_decisions_and_reads_the_api() {
-    passes(&["test_tools.py", "test_async_api.py", "test_sync_api.py"]).await;
+    passes(&["test_tools.py", "test_arguments.py", "test_guarded_twice.py", "test_async_api.py", "test_sync_api.py"])
+        .await;
 }
 
 #[tokio::test]
@@ -65,5 +66,5 @@ async fn sidecar_follows_rulings_and_its_fake_agrees() {
 
 #[tokio::test]
 async fn sidecar_without_a_server_stops_no_agent() {
-    passes(&["test_sidecar_away.py"]).await;
+    passes(&["test_sidecar_away.py", "test_outages.py"]).await;
 }

@@ -122,6 +122,10 @@ class Stories:
 
     is_knowing_tools = False
     """True if the adapter knows all tools of the agent."""
+    is_in_process = True
+    """True if the tools run in the context of the adapter's calls."""
+    is_told_tools = False
+    """True if the framework tells the adapter in a run what tools there are."""
 
     async def play(self, umbra: Umbra, calls: Calls, **settings: Any) -> Told:
         """Runs an agent whose model asks for the calls, one at a time, and then says ``done``."""
@@ -225,10 +229,16 @@ class Stories:
             self.assertEqual((told.final, self.tools.ran), ("done", []))
 
     async def test_misspelt_name(self: Any) -> None:
-        if not self.is_knowing_tools:
-            return self.skipTest("the adapter does not know the agent's tools")
-        with self.assertRaisesRegex(ValueError, "effects names 'lokup', which is no tool here: is it 'lookup'"):
-            await self.play(self.umbra, [], effects={"lokup": "read"})
+        words, effects = "effects names 'lokup', which is no tool here: is it 'lookup'", {"lokup": "read"}
+        if self.is_knowing_tools:
+            with self.assertRaisesRegex(ValueError, words):
+                await self.play(self.umbra, [], effects=effects)
+        elif self.is_told_tools:
+            with self.assertLogs("umbra_shadow", "WARNING") as logs:
+                told = await self.play(self.umbra, [("list_refunds", {})], effects=effects)
+            self.assertEqual(([words in line for line in logs.output], told.final), ([True], "done"))
+        else:
+            self.skipTest("the adapter does not know the agent's tools")
 
     async def test_rehearsed_is_read(self: Any) -> None:
         """A read that runs in a rehearsal has what the run has rehearsed, in the tool's own form."""
@@ -266,6 +276,20 @@ class Stories:
         self.assertEqual(self.tools.ran, [("refund", {"payment": "p1", "amount": 500.0})])
         self.assertIn("re-1", told.results[0])
         self.assertEqual(told.final, "done")
+
+    async def test_guarded_twice(self: Any) -> None:
+        """A decorated function beneath the adapter needs one decision and one approval."""
+        if not self.is_in_process:
+            return self.skipTest("the tool runs in another process")
+        run = self.tools.run
+
+        @self.umbra.tool(server="shop")
+        def refund(payment: str, amount: float, note: str = "none") -> Any:
+            return run("refund", payment=payment, amount=amount)
+
+        self.tools.run = lambda name, context=None, **arguments: refund(**arguments)
+        await self.approved()
+        self.assertEqual(([one["decision"] for one in self.decisions()], len(self.outcomes())), (["ask", "execute"], 1))
 
     async def test_denied(self: Any) -> None:
         calls = [("refund", {"payment": "p1", "amount": 500.0})]

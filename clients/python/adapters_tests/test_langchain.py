@@ -30,6 +30,7 @@ class Scripted(GenericFakeChatModel):
 
 class LangChain(Stories, unittest.IsolatedAsyncioTestCase):
     is_failing_told = False
+    is_told_tools = True
     is_async = True
 
     def functions(self) -> list[Any]:
@@ -82,7 +83,7 @@ class LangChain(Stories, unittest.IsolatedAsyncioTestCase):
         agent = create_agent(
             Scripted(messages=iter([*messages, AIMessage("done")])),
             functions or self.functions(),
-            middleware=[*outside, UmbraMiddleware(umbra, effects=EFFECTS, server=SERVERS, **settings)],
+            middleware=[*outside, UmbraMiddleware(umbra, **{"effects": EFFECTS, "server": SERVERS, **settings})],
             checkpointer=InMemorySaver() if checkpointer else None,
             context_schema=Context,
         )
@@ -134,6 +135,12 @@ class LangChain(Stories, unittest.IsolatedAsyncioTestCase):
         told = await self.play(self.umbra, calls, functions=[refund], outside=[retry])
         self.assertIn("re-1", told.results[0])
         self.assertEqual([one["decision"] for one in self.decisions()], ["execute", "execute"])
+
+    def test_class_in_place_of_an_instance(self) -> None:
+        with self.assertRaisesRegex(TypeError, r"a middleware is an instance: middleware=\[UmbraMiddleware\(umbra\)\]"):
+            create_agent(Scripted(messages=iter([])), [], middleware=[UmbraMiddleware])  # type: ignore[list-item]
+        with self.assertRaisesRegex(TypeError, "an adapter needs a client, .*, not the class Umbra$"):
+            UmbraMiddleware(Umbra)  # type: ignore[arg-type]
 
     async def test_without_checkpointer(self) -> None:
         calls: Calls = [("refund", {"payment": "p1", "amount": 500.0})]

@@ -14,6 +14,7 @@ from umbra_shadow.adapters.mcp import guarded
 
 
 class MCP(Stories, unittest.IsolatedAsyncioTestCase):
+    is_in_process = False
     is_pausing = False
 
     def server(self) -> MCPServer:

@@ -106,6 +106,34 @@ class OpenAIAgents(Stories, unittest.IsolatedAsyncioTestCase):
         await self.play(self.umbra, [("refund", {"payment": "p1", "amount": 50.0})])
         self.assertEqual(len(self.decisions()), 1)
 
+    async def test_three_guards(self) -> None:
+        """A second ``guarded`` around the tools, and a decorator beneath them, ask nothing more."""
+
+        @function_tool
+        @self.umbra.tool(server="shop")
+        def refund(payment: str, amount: float) -> Any:
+            """Refund a payment."""
+            return self.tools.run("refund", payment=payment, amount=amount)
+
+        tools = guarded(guarded([refund], self.umbra, server="shop"), self.umbra, server="shop")
+        for amount in (50.0, 500.0):
+            step = [function_call("refund", {"payment": "p1", "amount": amount}, call_id=f"call_{amount}")]
+            model = ScriptedModel([step, [assistant_message("done")]])
+            agent = Agent[Context](name="desk", model=model, tools=tools)
+            config = RunConfig(tracing_disabled=True)
+            result = await Runner.run(agent, "go", run_config=config)
+            if result.interruptions:
+                asked = approval_of(result.interruptions[0])
+                assert asked is not None
+                self.umbra.approvals.approve(asked["approval_id"], "ok")
+                state = result.to_state()
+                state.approve(result.interruptions[0])
+                result = await Runner.run(agent, state, run_config=config)
+            self.assertEqual((result.final_output, self.tools.ran[-1][1]["amount"]), ("done", amount))
+        self.assertEqual(len(list(self.umbra.approvals.list(agent=self.agent))), 1)
+        self.assertEqual([one["decision"] for one in self.decisions()], ["execute", "ask", "execute"])
+        self.assertEqual(len(self.outcomes()), 2)
+
     async def test_hosted_tool(self) -> None:
         for tool, words in [
             (WebSearchTool(), "WebSearchTool is no function tool and is run by OpenAI"),

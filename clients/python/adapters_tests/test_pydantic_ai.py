@@ -22,6 +22,7 @@ def results_of(messages: list[ModelMessage]) -> list[str]:
 
 class PydanticAI(Stories, unittest.IsolatedAsyncioTestCase):
     is_failing_told = False
+    is_told_tools = True
 
     def add_functions(self, agent: Agent[Context, Any]) -> None:
         ran = self.tools.run
@@ -64,7 +65,7 @@ class PydanticAI(Stories, unittest.IsolatedAsyncioTestCase):
             FunctionModel(model),
             deps_type=Context,
             output_type=output_type,
-            capabilities=[UmbraCapability(umbra, effects=EFFECTS, server=SERVERS, **settings), *more],
+            capabilities=[UmbraCapability(umbra, **{"effects": EFFECTS, "server": SERVERS, **settings}), *more],
         )
         self.add_functions(agent)
 
@@ -104,3 +105,8 @@ class PydanticAI(Stories, unittest.IsolatedAsyncioTestCase):
         calls: Calls = [("refund", {"payment": "p1", "amount": 500.0})]
         told = await self.play(self.umbra, calls, output_type=str, more=[HandleDeferredToolCalls(handle)])
         self.assertEqual((told.final, self.tools.ran), ("done", calls))
+
+    async def test_class_in_place_of_an_instance(self) -> None:
+        agent = Agent(FunctionModel(lambda messages, info: ModelResponse(parts=[])), capabilities=[UmbraCapability])
+        with self.assertRaisesRegex(TypeError, r"a capability is an instance: capabilities=\[UmbraCapability\(umbra\)"):
+            await agent.run("go")

@@ -14,6 +14,7 @@ import uuid
 from typing import Any
 
 import pydantic
+import pydantic.dataclasses
 import support
 from support import PATIENT, Case, Peer, answers, setUpModule
 
@@ -109,6 +110,37 @@ class Query(pydantic.BaseModel):
     price: decimal.Decimal = decimal.Decimal("1.50")
 
 
+@dataclasses.dataclass
+class Account:
+    owner: str
+    token: str = dataclasses.field(default="pw-1", repr=False)
+    _cache: str = "pw-2"
+
+
+class Login(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="allow")
+    user: str
+    word: str = pydantic.Field(default="pw-3", repr=False)
+    code: str = pydantic.Field(default="pw-4", exclude=True)
+    pin: pydantic.SecretStr = pydantic.SecretStr("pw-5")
+    within: Any = None
+
+    @pydantic.computed_field(repr=False)  # type: ignore[prop-decorator]
+    @property
+    def digest(self) -> str:
+        return self.word
+
+
+Logins = pydantic.RootModel[list[Login]]
+
+
+@pydantic.dataclasses.dataclass
+class Device:
+    name: str
+    serial: str = pydantic.Field(default="pw-6", repr=False)
+    key: str = pydantic.Field(default="pw-7", exclude=True)
+
+
 class Forms(unittest.TestCase):
     """Arguments as JSON."""
 
@@ -145,6 +177,28 @@ class Forms(unittest.TestCase):
             ({1: "a", None: "b", Color.RED: "c"}, {"1": "a", "None": "b", "red": "c"}),
         ]:
             self.assertEqual(self.sent(x=value)["x"], wanted, value)
+
+    def test_fields_that_their_class_hides_are_left_out(self) -> None:
+        account, device = {"owner": "ann"}, {"name": "d"}
+        login = {"user": "ann", "pin": "<SecretStr>", "within": None}
+        for value, wanted in [
+            (Account("ann"), account),
+            ([{"a": Account("ann")}], [{"a": account}]),
+            (Device("d"), device),
+            (Login.model_validate({"user": "ann", "_own": "pw-8", "more": 1}), {**login, "more": 1}),
+            (Login(user="ann", within=(Device("d"), Account("ann"))), {**login, "within": [device, account]}),
+            (Login(user="ann", within=[{"b": Login(user="ann")}]), {**login, "within": [{"b": login}]}),
+            (Logins([Login(user="ann")]), [login]),
+        ]:
+            self.assertEqual(self.sent(x=value)["x"], wanted)
+            self.assertNotIn("pw-", json.dumps(self.sent(x=value)))
+
+    def test_argument_without_end_is_told_with_its_tool(self) -> None:
+        ring: list[Any] = []
+        ring.append(ring)
+        with Umbra("http://127.0.0.1:9") as umbra:
+            with self.assertRaisesRegex(ValueError, "^the arguments of bank.pay have no form in JSON: "):
+                umbra.call_tool("pay", {"order": ring}, lambda: self.fail("it ran"), server="bank")
 
     def test_values_that_json_does_not_have_equal_no_text(self) -> None:
         wanted = ["<float inf>", "<float -inf>", "<float nan>"]
@@ -189,6 +243,16 @@ class LongTexts(Case):
         async with Peer(answers(503, b"{}")) as away, self.sidecar(client=self.patient(away.url)) as s:
             self.assertFalse((await s.guard(message="short")).blocked)
             self.assertTrue((await s.guard(message="x" * 100_000)).blocked)
+
+
+class Documents(Case):
+    async def test_misspelt_name_of_a_document_is_told_once(self) -> None:
+        async with self.sidecar(documents={"todo": support.TODO}) as s:
+            with self.assertLogs("umbra_shadow", "WARNING") as logs:
+                for name in ("tood", "tood", "todo", "findings"):
+                    await s.document(name)
+            self.assertEqual(len(logs.output), 1)
+            self.assertIn("the session has no document tood, which is empty until a put: is todo meant", logs.output[0])
 
 
 class Misuse(unittest.TestCase):

@@ -205,7 +205,7 @@ class Settings(unittest.TestCase):
                 umbra.events.post({"output": "x"}, wait=wait)
 
     def test_what_cannot_be_asked_for_is_told(self) -> None:
-        umbra, nothing = Umbra("http://127.0.0.1:9", timeout=0.1), typing.cast(Any, None)
+        umbra, nothing, text = Umbra("http://127.0.0.1:9", timeout=0.1), typing.cast(Any, None), typing.cast(Any, "2")
         wrong: list[tuple[Any, type[Exception], str]] = [
             (lambda: umbra.findings.get(nothing), TypeError, "^an id or a name in findings is a text, not None$"),
             (lambda: umbra.events.get(""), ValueError, "^an id or a name in events is empty$"),
@@ -213,6 +213,10 @@ class Settings(unittest.TestCase):
             (lambda: umbra.events.list(limit=-1), ValueError, "^limit is a whole number .*, not -1$"),
             (lambda: umbra.findings.list(limit=typing.cast(Any, "5")), ValueError, "^limit is .*, not '5'$"),
             (lambda: umbra.findings.stream(typing.cast(Any, 5)), ValueError, "^after is the resume_cursor"),
+            (lambda: umbra.approvals.wait("a", text), ValueError, "^timeout is in seconds .*, not '2'$"),
+            (lambda: umbra.events.verdict("e", wait=text), ValueError, "^wait is in seconds .*, not '2'$"),
+            (lambda: umbra.call_tool("", {}, print), ValueError, "^the name of a tool is empty$"),
+            (lambda: umbra.tool(name=" "), ValueError, "^the name of a tool is empty$"),
             (lambda: umbra_shadow.FakeSidecar(rules=typing.cast(Any, ["block"])), TypeError, "^rules is a"),
             (lambda: umbra_shadow.FakeSidecar(rules=typing.cast(Any, print)), TypeError, "^rules is a list"),
         ]
@@ -248,11 +252,12 @@ class Settings(unittest.TestCase):
             ({"server": ["shop"]}, TypeError, "server has values by the tool's name"),
             ({"stubs": {"refund": object()}}, TypeError, "the stub of refund is .* a form in JSON: object has no"),
             ({"stubs": {"refund": asyncio.sleep}}, TypeError, "the stub of refund is a plain function"),
+            ({"umbra": Umbra}, TypeError, "an adapter needs a client, .*, not the class Umbra$"),
             ({"sidecar": umbra.sidecar()}, SessionOver, "the session has not begun: with umbra.sidecar"),
         ]
         for settings, kind, words in wrong:
             with self.subTest(words), self.assertRaisesRegex(kind, words):
-                ToolBoundary(umbra, **settings)
+                ToolBoundary(**{"umbra": umbra, **settings})
         boundary = ToolBoundary(umbra, server={"refunds": "shop"}, effects={"get": "read", "gett": "read"})
         boundary.check_names(["get", "delete"])
         with self.assertRaisesRegex(ValueError, "server names 'refunds', which is no tool here: is it 'refund'"):
@@ -325,14 +330,15 @@ class OtherServers(unittest.TestCase):
             (200, {"hello": "world"}, Unavailable, "no server of Umbra"),
             (200, ["x"], Unavailable, "no server of Umbra"),
             (302, {}, Unavailable, "it answered 302"),
-            (404, {"title": "Not Found"}, APIError, "Not Found"),
+            (404, {"title": "Not Found"}, Unavailable, "no server of Umbra: it answered 404: Not Found"),
+            (404, {"title": "Not Found", "code": "not_found"}, APIError, "refused .404.: Not Found"),
             (401, {"detail": "no key", "errors": 5}, APIError, "UMBRA_API_KEY"),
             (500, {"detail": "broken"}, Unavailable, "broken"),
         ]:
             fault: Any
             with self.assertRaisesRegex(kind, words) as fault:
                 self.answering(status, body).status()
-            self.assertEqual(fault.exception.status, status if status >= 400 else None)
+            self.assertEqual(fault.exception.status, status if status >= 300 else None)
         with self.assertRaisesRegex(Unavailable, "findings is no list"):
             list(self.answering(200, {"hello": "world"}).findings.list())
 

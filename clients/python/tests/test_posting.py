@@ -156,6 +156,17 @@ class Queue(unittest.TestCase):
         self.assertIn("is UMBRA_API_KEY a key of this server?", log.output[0])
         self.assertNotIn(wrong, log.output[0])
 
+    def test_agent_that_the_key_is_not_for_is_told(self) -> None:
+        server = Server(("keys", "create", "--name", "k", "--scope", "ingest", "--agent", "desk", "--json"))
+        self.addCleanup(server.end)
+        queue = self.queue(self.client(server.url, json.loads(server.said[0])["key"]))
+        with self.assertLogs("umbra_shadow", "WARNING") as log:
+            for agent in ("desk", "triage"):
+                queue.put({"agent": agent, "output": "x"})
+            self.assertTrue(queue.flush(PATIENT))
+        self.assertEqual((len(log.output), queue.dropped), (1, 1), log.output)
+        self.assertRegex(log.output[0], r"it answered 403: .*\(agent 'triage'\)")
+
     def test_long_texts_are_shortened(self) -> None:
         queue = self.queue(self.umbra)
         queue.put({"output": "begin " + "ä\n" * 500_000 + " end", "tool": {"name": "read", "result": "y" * 999_999}})

@@ -401,6 +401,7 @@ class Sessions(Case):
                         self.assertTrue((over.turn("go on")).degraded)
                 self.assertEqual(len(logs.output), 1)
                 self.assertIn(f"the session {missing} cannot be resumed", logs.output[0])
+                self.assertIn("for a new one enter umbra.sidecar(...) without id", logs.output[0])
                 with self.assertRaisesRegex(Unavailable, "cannot be resumed"):
                     with other.sidecar(id=missing, strict=True):
                         self.fail("it began")

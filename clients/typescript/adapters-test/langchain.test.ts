@@ -16,7 +16,7 @@ import {
 import { type ApprovalInterrupt, umbraMiddleware } from "umbra-shadow/langchain";
 import { z } from "zod";
 
-import { startServer, unique } from "../test/support.js";
+import { recorder, startServer, unique } from "../test/support.js";
 import { type Call, type Outcome, type RunAgent, SCHEMAS, SECRET, Shop, testAdapter } from "./scenarios.js";
 
 /** Returns a model that makes the calls, one in each answer, and then says "done". */
@@ -183,4 +183,18 @@ test("LangChain: arguments that are no object are told to the model, and run not
     assert.equal(messages.at(-1)?.text, "done");
   }
   assert.deepEqual(shop.ran, []);
+});
+
+test("LangChain: a misspelt name in effects, and middleware that was not made, are told", async () => {
+  const { lines, ...logger } = recorder();
+  const umbra = server.client({ agent: unique("desk"), logger });
+  const effects = { list_refund: "read", charge: "write", no_tool: "read" } as const;
+  const middleware = [umbraMiddleware(umbra, { effects })];
+  const list = { name: "list_refunds", arguments: { page: 0 } };
+  const calls = [list, list, { name: "charge", arguments: { amount: 1 } }];
+  const agent = createAgent({ model: modelOf(calls), tools: toolsOf(new Shop()), middleware });
+  await agent.invoke({ messages: [{ role: "user", content: "go on" }] });
+  assert.deepEqual(lines, ["warn umbra: effects names list_refund, which is no tool here: is it list_refunds?"]);
+  const unmade = { model: modelOf([]), tools: toolsOf(new Shop()), middleware: [umbraMiddleware as never] };
+  assert.throws(() => createAgent(unmade), /is made by a call: middleware: \[umbraMiddleware\(umbra\)\]/);
 });

@@ -174,6 +174,27 @@ export function testAdapter(server: Server, adapter: string, runAgent: RunAgent,
     assert.equal((await umbra.approvals.get(paused.approvalId ?? "")).state, "used");
   });
 
+  test(`${adapter}: a tool that umbra.tool guards as well is decided once, and a person is asked once`, async () => {
+    const run = unique("run");
+    const umbra = server.client({ agent: unique("desk"), run });
+    const shop = new Shop();
+    const refund = umbra.tool({ name: "refund", server: "shop" }, (given: object) => real("refund", { ...given }));
+    const real = shop.run.bind(shop);
+    shop.run = (_, given) => refund(given) as never;
+    const paused = await runAgent({ umbra, options: OPTIONS, shop, calls: [ASKED_REFUND] });
+    await umbra.approvals.approve(paused.approvalId ?? "", "spoke with the customer");
+    const { read, said } = await paused.resume();
+    assert.match(read[0] ?? "", /real-1/);
+    assert.equal(said, "done");
+    assert.deepEqual(shop.ran, [["refund", ASKED_REFUND.arguments]]);
+    assert.ok(await umbra.flush(PATIENT_MS));
+    assert.equal((await server.audit({ run, kind: "outcome" }, 1)).length, 1);
+    assert.deepEqual(
+      (await umbra.approvals.list({ agent: umbra.agent }).all()).map(({ state }) => state),
+      ["used"],
+    );
+  });
+
   test(`${adapter}: the framework's yes alone runs nothing`, async () => {
     for (const answer of ["none", "deny"] as const) {
       const umbra = server.client({ agent: unique("desk") });

@@ -1,8 +1,8 @@
 /** Parts that the adapters of frameworks share: their options, and the way of one call of the model. */
 
-import { type Boundary, describedTool, errorText, missedDecisions, type ToolSettings } from "./boundary.js";
-import { checkFunction, checkMembers } from "./checks.js";
-import { currentContext } from "./context.js";
+import { describedTool, errorText, guardNotes, toolName, type ToolSettings } from "./boundary.js";
+import { checkFunction, checkMembers, closest } from "./checks.js";
+import { currentContext, type DecidedCall, isDecided, runDecided } from "./context.js";
 import { ApprovalRequired, UmbraError, Unavailable } from "./errors.js";
 import { randomId } from "./platform.js";
 import type { GuardrailsWrapper, Sidecar } from "./sidecar.js";
@@ -61,6 +61,8 @@ const MISSED_MS = 10_000;
 export class CallGuard {
   readonly #guardrails: GuardrailsWrapper | undefined;
   readonly #pending = new Map<string, PendingCall>();
+  /** Names of tools that were called, and names in `effects` that the log called misspelt. */
+  readonly #called = new Set<string>();
 
   constructor(
     private readonly umbra: Umbra,
@@ -78,7 +80,7 @@ export class CallGuard {
       throw new TypeError("sidecar is a session: await umbra.sidecar({ task })");
     if (onApproval !== undefined) checkFunction("onApproval", onApproval);
     const unknown = Object.keys(options.effects ?? {}).find((name) => names && !names.includes(name));
-    if (unknown !== undefined) throw new TypeError(`effects has ${unknown}, but the tools are: ${names?.join(", ")}`);
+    if (unknown !== undefined) throw new TypeError(misspelt(unknown, closest(unknown, names), names));
     for (const [name, effect] of Object.entries(options.effects ?? {})) describedTool({ tool: name, effect });
     this.#guardrails = sidecar?.guardrails("enforce");
   }
@@ -88,37 +90,40 @@ export class CallGuard {
     const { signal, arguments: given } = call;
     const { id: callId, missed } = this.#takePending(call) ?? {};
     const decided = { ...this.#described(call), arguments: given, callId, signal };
-    if (missed && performance.now() - missed.at < MISSED_MS) missedDecisions.set(decided, missed.error);
+    const isFresh = missed && performance.now() - missed.at < MISSED_MS;
+    guardNotes.set(decided, { guard: this, missed: isFresh ? missed.error : undefined });
     const make = () => this.umbra.callTool<R>(decided, body);
     return this.#guardrails ? this.#guardrails.run(make) : make();
   }
 
   /**
-   * Returns true if a person must approve the call first. {@link run} asks again with the same id, so that the answer
-   * is the same. Without an answer it is false: then `run` tells the model why the call may not run.
+   * Returns true if a person must approve the call first, else what `own` says, for the tool itself. {@link run} asks
+   * again with the same id, so that the answer is the same. Without an answer it tells the model why the call may not
+   * run.
    */
-  async needsApproval(call: ModelCall): Promise<boolean> {
+  async needsApproval(call: ModelCall, own: () => boolean | PromiseLike<boolean>): Promise<boolean> {
     const described = this.#described(call);
+    const given = argumentsJson(call.arguments as Record<string, unknown>);
+    const name = toolName(described.tool);
+    const { effect } = described;
+    const held: DecidedCall = { owner: this.umbra, name, scope: "", arguments: given, guards: [this], effect };
+    if (isDecided(held)) return own();
     const pending = this.#pendingCall(call);
     try {
-      const { effect } = described;
-      const decision = await this.umbra.decide(
-        {
-          call_id: pending.id,
-          tool: describedTool(described),
-          arguments: argumentsJson(call.arguments as Record<string, unknown>),
-          ...(effect && { declared_effect: effect }),
-        },
-        { signal: call.signal },
-      );
-      if (decision.decision !== "ask") return false;
-      await this.#tell(new ApprovalRequired(call.name, decision), call.id);
-      return true;
+      const tool = describedTool(described);
+      const declared = effect && { declared_effect: effect };
+      const question = { call_id: pending.id, tool, arguments: given, ...declared };
+      const decision = await this.umbra.decide(question, { signal: call.signal });
+      held.effect = decision.effect;
+      if (decision.decision === "ask") {
+        await this.#tell(new ApprovalRequired(call.name, decision), call.id);
+        return true;
+      }
     } catch (error) {
       if (error instanceof Unavailable) pending.missed = { error, at: performance.now() };
-      if (error instanceof UmbraError) return false;
-      throw error;
+      if (!(error instanceof UmbraError)) throw error;
     }
+    return runDecided(held, own);
   }
 
   async #tell(approval: ApprovalRequired, toolCallId: string | undefined): Promise<void> {
@@ -130,10 +135,16 @@ export class CallGuard {
     }
   }
 
-  #described(call: ModelCall): ToolSettings & { tool: Parameters<Boundary["callTool"]>[0]["tool"] } {
+  #described(call: ModelCall): ToolSettings & { tool: { name: string; server: string | undefined } } {
     const { name, description, outputSchema, annotations } = call;
     const { effects = {}, server } = this.options;
     const effect = Object.hasOwn(effects, name) ? effects[name] : undefined;
+    this.#called.add(name);
+    const near = closest(name, Object.keys(effects).filter((one) => !this.#called.has(one)));
+    if (effect === undefined && near !== undefined) {
+      this.#called.add(near);
+      this.umbra.logger.warn(`umbra: ${misspelt(near, name)}`);
+    }
     return { tool: { name, server }, effect, description, outputSchema, annotations };
   }
 
@@ -154,6 +165,10 @@ export class CallGuard {
     this.#pending.delete(key);
     return pending;
   }
+}
+
+function misspelt(name: string, near: string | undefined, names: readonly string[] = []): string {
+  return `effects names ${name}, which is no tool here: ${near ? `is it ${near}?` : `they are ${names.join(", ")}`}`;
 }
 
 /** Returns a key of the call. The framework's id alone is none: some models number the calls of each answer. */

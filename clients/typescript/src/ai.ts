@@ -70,9 +70,9 @@ function guarded(calls: CallGuard, name: string, tool: AiTool): AiTool {
     execute: (input, options) => calls.run(call(input, options), () => lastOf(execute.call(tool, input, options))),
     needsApproval: async (input, options) => {
       if (isAnswered(options)) return true;
-      const isAsked = await calls.needsApproval(call(input, options));
-      if (isAsked || typeof needsApproval !== "function") return isAsked || needsApproval === true;
-      return needsApproval.call(tool, input, options);
+      const own = () =>
+        typeof needsApproval === "function" ? needsApproval.call(tool, input, options) : needsApproval === true;
+      return calls.needsApproval(call(input, options), own);
     },
   };
 }

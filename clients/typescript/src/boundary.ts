@@ -2,12 +2,21 @@
 
 import { describeKind } from "./checks.js";
 import { type CallContext, CONTEXT, currentContext, overlaid } from "./context.js";
+import { type DecidedCall, isDecided, runDecided } from "./context.js";
 import { APIError, ApprovalRequired, Blocked, StubFault, Unavailable, UndecidedCall } from "./errors.js";
 import { OutcomeReporter } from "./outcomes.js";
 import { environment, processName, randomId } from "./platform.js";
 import { isRecord, type RequestOptions, type Transport } from "./transport.js";
 import type { CallOutcome, DecideBody, Decision, Effect, GuardRuling, ToolAnnotations, ToolDescription } from "./types.js";
-import { argumentsJson, MOST_MERGED, MOST_VALUES, mergeRehearsed, type RehearsedChanges, toJson } from "./values.js";
+import {
+  argumentsJson,
+  jsonText,
+  MOST_MERGED,
+  MOST_VALUES,
+  mergeRehearsed,
+  type RehearsedChanges,
+  toJson,
+} from "./values.js";
 
 /** Description of a tool, for the server and for calls while the server is away. */
 export interface ToolSettings {
@@ -61,8 +70,16 @@ export interface ToolCall<R> extends ToolSettings, CallContext {
 /** A call to decide: the body of `POST /v1/decide`; what is missing is filled in. */
 export type DecideCall = Omit<DecideBody, "agent" | "call_id"> & { agent?: string; call_id?: string };
 
-/** Calls whose decision was asked for just before, and missed: they are not asked about again. */
-export const missedDecisions = new WeakMap<object, Unavailable>();
+/** Notes of a guard about its call. */
+interface GuardNote {
+  /** Guard that makes the call, the same for each call of its tool. */
+  guard: object;
+  /** Failure of the question that was asked just before; it is not asked again. */
+  missed?: Unavailable | undefined;
+}
+
+/** Notes about calls; a call without one is guarded by {@link Umbra.callTool} itself. */
+export const guardNotes = new WeakMap<object, GuardNote>();
 
 const AWAY = "away";
 const EFFECTS: readonly string[] = ["read", "write", "destructive"];
@@ -106,12 +123,23 @@ export class Boundary {
     if (!isRecord(given)) {
       throw new TypeError(`arguments of ${name} are one object of named values, not ${describeKind(given)}`);
     }
-    const context = overlaid(call, overlaid(currentContext().context, this.base));
+    const fields = this.#fields(overlaid(call, overlaid(currentContext().context, this.base)), {});
+    const { guard, missed } = guardNotes.get(call) ?? { guard: this };
+    const held: DecidedCall = {
+      owner: this,
+      name,
+      scope: JSON.stringify(fields),
+      arguments: this.#arguments(name, given),
+      guards: [guard],
+      effect: call.effect,
+    };
+    if (isDecided(held, (outer) => this.#warnOfGuards(tool.name, outer, name))) return await body();
+    const runBody = () => runDecided(held, body);
     const question: DecideBody = {
       call_id: call.callId ?? randomId(),
-      ...this.#fields(context, {}),
+      ...fields,
       tool,
-      arguments: this.#arguments(name, given),
+      arguments: held.arguments,
     };
     if (call.effect !== undefined) question.declared_effect = call.effect;
     const decided = JSON.stringify(question.arguments);
@@ -119,7 +147,6 @@ export class Boundary {
 
     let decision: Decision;
     try {
-      const missed = missedDecisions.get(call);
       if (missed !== undefined) throw missed;
       decision = await this.#ask(question, { signal: call.signal });
     } catch (error) {
@@ -127,8 +154,9 @@ export class Boundary {
       if (!(error instanceof Unavailable)) throw error;
       this.#mayRunUndecided(name, call.effect, error);
       this.transport.logger.warn(`umbra: ${error.message}; ${name} reads, so it runs all the same`);
-      return await body();
+      return await runBody();
     }
+    held.effect = decision.effect;
     switch (decision.decision) {
       case "execute":
         if (decision.execution === "live" && decision.effect !== "read" && isSafeMode()) {
@@ -136,7 +164,7 @@ export class Boundary {
           throw new Blocked(name, "safe_mode_mismatch", detail, decision);
         }
         if (JSON.stringify(this.#arguments(name, given)) !== decided) throw argumentsChanged(name, decision);
-        return await this.#execute(question, decision, body);
+        return await this.#execute(question, decision, runBody);
       case "stub":
         if (decision.stub?.fault) throw new StubFault(name, decision.stub.fault, decision.stub.result);
         if (call.stubOverride !== undefined) return call.stubOverride;
@@ -151,7 +179,7 @@ export class Boundary {
 
   async #ask(body: DecideBody, options: RequestOptions): Promise<Decision> {
     const timeoutMs = options.timeoutMs ?? this.decisionTimeoutMs;
-    const text = JSON.stringify({ deadline_ms: Math.max(1, Math.floor(timeoutMs)), ...body });
+    const text = jsonText("the call", { deadline_ms: Math.max(1, Math.floor(timeoutMs)), ...body });
     const request = { method: "POST", path: "/v1/decide", body: text, repetition: "once" } as const;
     const answer = await this.transport.request(request, timeoutMs, options.signal);
     if (!isRecord(answer) || !DECISIONS.includes(answer["decision"])) {
@@ -192,6 +220,12 @@ export class Boundary {
     if (this.#warned.has(kind)) return;
     this.#warned.add(kind);
     this.transport.logger.warn(`umbra: ${text}`);
+  }
+
+  #warnOfGuards(tool: string, outer: string, inner: string): void {
+    const text = `is guarded twice, as ${outer} and as ${inner}: it is decided twice, and may need two approvals`;
+    const advice = "give both guards the same server, effect and arguments, or drop one";
+    this.#warnOnce(`guards of ${inner}`, `${tool} ${text}; ${advice}`);
   }
 
   #mayRunUndecided(name: string, effect: Effect | undefined, error: Unavailable): void {

@@ -1,6 +1,6 @@
 /** Documents of a session, and the duty to keep them up to date. */
 
-import { checkObject, describeKind } from "./checks.js";
+import { checkMembers, checkObject, describeKind } from "./checks.js";
 import { APIError, Conflict, NotUpdated } from "./errors.js";
 import type { Sidecar } from "./sidecar.js";
 import type { SidecarAnswer } from "./sidecar_answers.js";
@@ -95,6 +95,12 @@ export class SeenDocuments {
     return this.#states.get(name) ?? { latest: missingDocument(name, first), first, atTurn: first };
   }
 
+  /** Returns the names of the documents that exist, as far as is known. */
+  names(): string[] {
+    const existing = [...this.#states].filter(([, { latest }]) => latest.etag !== null);
+    return [...this.#given.keys(), ...existing.map(([name]) => name)];
+  }
+
   /** Returns the last known texts. */
   texts(): (readonly [name: string, text: string])[] {
     return [...this.#states].map(([name, { latest }]) => [name, latest.text]);
@@ -126,7 +132,7 @@ export class SeenDocuments {
  *
  * A change applies to the last known state (`If-Match` is sent). Changes that others made meanwhile are merged with it,
  * item by item, or the whole change is refused with {@link Conflict}. While the server is away the text stays in the
- * last known state, the answer is `degraded`, and a change is not `stored`.
+ * last known state, the answer is `degraded`, and a change is not `stored`, of which the log has a warning.
  */
 export class Document {
   readonly #session: Sidecar;
@@ -217,6 +223,7 @@ export class Document {
     edits: DocumentEdit | readonly DocumentEdit[],
     options: SidecarOptions & { by?: string } = {},
   ): Promise<DocumentAnswer> {
+    checkMembers("edit(edits, options)", options, ["by", "signal"]);
     const all = Array.isArray(edits) ? edits : [edits];
     if (all.length === 0) throw new TypeError("edit takes one edit at least");
     const body = { edits: all, ...(options.by === undefined ? {} : { by: options.by }) };
@@ -229,6 +236,7 @@ export class Document {
     options: SidecarOptions & { by?: string; format?: DocumentFormat } = {},
   ): Promise<DocumentAnswer> {
     if (typeof text !== "string") throw new TypeError(`put takes the whole text, not ${describeKind(text)}`);
+    checkMembers("put(text, options)", options, ["by", "format", "signal"]);
     const { by, format } = options;
     const body = { text, ...(by === undefined ? {} : { by }), ...(format === undefined ? {} : { format }) };
     return this.#take(await this.#ask({ method: "PUT", path: this.#path, body, headers: this.#match() }, options));
@@ -270,6 +278,7 @@ export class Document {
     if (answer.degraded || !answer.stored) {
       // The present state is unknown: the last known state stays.
       const { warnings, stored } = answer;
+      if (!stored) this.#session.lostChange(this.name, warnings);
       this.#answer = { ...this.#answer, degraded: true, warnings, stored, merged: false };
       return this.#answer;
     }

@@ -43,15 +43,18 @@ export class Unavailable extends UmbraError {
   override name = "Unavailable";
   /** @internal Text for the model, without addresses and errors of sockets. */
   readonly told: string;
+  /** @internal True if no repetition helps. */
+  readonly isLasting: boolean;
 
   constructor(
     message: string,
     /** HTTP status of the answer; undefined without an answer. */
     readonly status?: number,
-    options?: { cause?: unknown; told?: string },
+    options?: { cause?: unknown; told?: string; isLasting?: boolean },
   ) {
     super(message, options);
     this.told = options?.told ?? "Umbra did not answer";
+    this.isLasting = options?.isLasting ?? false;
   }
 }
 

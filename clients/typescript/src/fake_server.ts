@@ -136,7 +136,6 @@ class Refusal {
 
 /** Scripted server in place of the connection to one. */
 export class FakeServer extends Transport {
-  override readonly rests = false;
   isAway = false;
   readonly requests: FakeRequest[] = [];
   readonly #rules: readonly FakeRule[];
@@ -146,7 +145,7 @@ export class FakeServer extends Transport {
   #listeners: (() => void)[] = [];
 
   constructor(rules: readonly FakeRule[], logger: Logger) {
-    super({ url: "http://fake.invalid", apiKey: undefined, fetch: undefined, logger });
+    super({ url: "http://fake.invalid", apiKey: undefined, fetch: undefined, logger, rests: false });
     this.#rules = rules;
   }
 

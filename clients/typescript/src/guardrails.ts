@@ -1,11 +1,10 @@
 /** Guardrails, which apply a session's rules to calls of tools: a question before each call, and a report after it. */
 
 import { argumentsChanged, errorText, toolName } from "./boundary.js";
-import { checkFunction, checkMembers, checkTexts, describeKind } from "./checks.js";
-import { withContext } from "./context.js";
+import { argumentsOf, checkFunction, checkMembers, checkTexts } from "./checks.js";
+import { isDecided, runDecided, withContext } from "./context.js";
 import { APIError, Blocked, ResultWithheld, SessionOver, Unavailable, UmbraError } from "./errors.js";
 import type { Sidecar } from "./sidecar.js";
-import { isRecord } from "./transport.js";
 import type { GuardAnswer, GuardRuling, MessageAnswer, MessageRequest, SidecarCall, SidecarResult } from "./types.js";
 import { argumentsJson, MOST_VALUES, toJson, withoutNul } from "./values.js";
 
@@ -31,6 +30,8 @@ export interface GuardedTool {
   server?: string | undefined;
   /** True if no boundary decides about its calls once the rules have. */
   isPlain?: boolean;
+  /** Guard around the tool, the same for each call; the tool itself unless given. */
+  guard?: object | undefined;
 }
 
 /** A function that `umbra.tool` made, with its name, and its call without the guardrails of the context. */
@@ -114,6 +115,11 @@ export class Guardrails {
   async call<R>(tool: GuardedTool, given: unknown, body: () => R | Promise<R>, signal?: AbortSignal): Promise<R> {
     const call = this.#call(tool, given);
     if (call === undefined) return await body();
+    const name = toolName(tool);
+    const scope = JSON.stringify([this.enforcement, this.#place()]);
+    const guards = [tool.guard ?? tool];
+    const held = { owner: this.session, name, scope, arguments: call.arguments ?? {}, guards };
+    if (isDecided(held)) return await body();
     try {
       const asked = JSON.stringify(call.arguments);
       const answer = await this.session.guard({ call, ...this.#place() }, { signal });
@@ -121,18 +127,18 @@ export class Guardrails {
       this.session.checkNotClosed();
       // Without an answer, which names the rules by their version, nothing was decided.
       if (answer.policy_version && JSON.stringify(this.#call(tool, given)?.arguments) !== asked) {
-        if (this.enforcement === "enforce") throw argumentsChanged(toolName(tool), answer);
-        this.#warn(`${toolName(tool)} is not held to the rules: its arguments changed while they were asked`);
+        if (this.enforcement === "enforce") throw argumentsChanged(name, answer);
+        this.#warn(`${name} is not held to the rules: its arguments changed while they were asked`);
       }
     } catch (error) {
       this.#unasked(tool, error);
     }
     let result: R;
     try {
-      result = await body();
+      result = await runDecided(held, body);
     } catch (error) {
       // The boundary stopped the call: then there was none.
-      if (!(error instanceof Blocked && error.tool === toolName(tool)))
+      if (!(error instanceof Blocked && error.tool === name))
         await this.#report(tool, failureReport(call, error));
       throw error;
     }
@@ -143,10 +149,7 @@ export class Guardrails {
 
   /** Returns the call for the question; undefined if it cannot be written and the rules are not enforced. */
   #call(tool: GuardedTool, given: unknown): SidecarCall | undefined {
-    const named = given ?? {};
-    if (!isRecord(named)) {
-      throw new TypeError(`${toolName(tool)} takes one object of named arguments, not ${describeKind(named)}`);
-    }
+    const named = argumentsOf(toolName(tool), given);
     const { name, server } = tool;
     this.#asked.add(plainToolName(toolName(tool)));
     const reference = server ? { server, name } : { name };

@@ -8,7 +8,7 @@ export class ServerHealth {
   #until = 0;
 
   /** `rests` is false for a server that is never left alone. */
-  constructor(private readonly rests: boolean) {}
+  constructor(readonly rests: boolean) {}
 
   /** True if a request may be sent. After a pause, one that tries the server holds others back for `ms`. */
   mayAsk(ms: number, tries: boolean): boolean {

@@ -88,6 +88,13 @@ export function umbraMiddleware(umbra: Umbra, options: AdapterOptions = {}): Age
   });
 }
 
+// Without the call the agent would have no guard at all.
+Object.defineProperty(umbraMiddleware, "wrapToolCall", {
+  get: () => {
+    throw new TypeError("the middleware is made by a call: middleware: [umbraMiddleware(umbra)]");
+  },
+});
+
 /** Interrupts the graph. Returns if it cannot be interrupted, or goes on without the approval. */
 function pause({ tool, approvalId, expiresAt, detail }: ApprovalRequired, args: Record<string, unknown>): void {
   const value: ApprovalInterrupt = { tool, arguments: args, approvalId, expiresAt, detail };

@@ -94,10 +94,8 @@ function guarded(calls: CallGuard, tool: FunctionTool): FunctionTool {
         throw error;
       }
     },
-    needsApproval: async (runContext, input, callId) => {
-      const isAsked = await calls.needsApproval(call(input ?? {}, callId));
-      return isAsked || (await tool.needsApproval(runContext, input, callId));
-    },
+    needsApproval: (runContext, input, callId) =>
+      calls.needsApproval(call(input ?? {}, callId), () => tool.needsApproval(runContext, input, callId)),
   };
 }
 

@@ -21,6 +21,8 @@ export class SessionConnection {
   id: string | undefined;
   /** Folder of the documents as files; undefined without files. */
   files: string | undefined;
+  /** Names of the documents at the last attachment. */
+  documents: readonly string[] = [];
   /** Missing parts at the last attachment. */
   warnings: readonly string[] = [];
   /** Reason for the loss of the session; undefined while there is one. */
@@ -108,11 +110,20 @@ export class SessionConnection {
   }
 
   /** Notes that the session is missing or over, which is no fault of the caller. Throws every other error. */
-  lossOf(error: unknown): MissedAnswer {
+  lossOf(error: unknown, what = `the server ended the session ${this.id}`): MissedAnswer {
     if (error instanceof MissedAnswer) return error;
     if (!(error instanceof APIError) || !["no_session", "session_closed"].includes(error.code)) throw error;
-    this.lost ??= `the server ended the session: ${error.detail}`;
     this.isClosed ||= error.code === "session_closed";
+    return this.lose(`${what}: ${error.detail}`);
+  }
+
+  /** Notes that there is no session any more, with one warning in the log. */
+  lose(why: string): MissedAnswer {
+    if (this.lost === undefined && !this.client.strict) {
+      const advice = "for a new one call umbra.sidecar without an id";
+      this.client.transport.logger.warn(`umbra: ${why}; the agent goes on without it: ${advice}`);
+    }
+    this.lost ??= why;
     return new MissedAnswer(this.lost);
   }
 
@@ -124,7 +135,7 @@ export class SessionConnection {
       if (performance.now() < this.#attachAfter) {
         throw new MissedAnswer(this.warnings.join("; ") || "there is no session");
       }
-      this.#attachAfter = performance.now() + (this.client.transport.rests ? ATTACH_AGAIN_MS : 0);
+      this.#attachAfter = performance.now() + (this.client.transport.health.rests ? ATTACH_AGAIN_MS : 0);
       // Others may wait for it too: its caller's signal does not end it.
       this.#attaching = this.#attach({ until: time.until, signal: undefined }).finally(() => {
         this.#attaching = undefined;
@@ -143,6 +154,7 @@ export class SessionConnection {
     }
     this.files = answer.session.files ?? undefined;
     this.id = answer.session.id;
+    this.documents = answer.documents.map((one) => one.name);
     await this.#reportEnds(time);
     return this.id;
   }

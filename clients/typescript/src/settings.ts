@@ -38,12 +38,6 @@ export const SETTINGS: readonly string[] = [
   ...["timeoutMs", "decisionTimeoutMs", "logger", "fetch"],
 ];
 
-/** Returns a duration. Throws {@link TypeError} if it is none. */
-export function positive(name: string, ms: number): number {
-  if (typeof ms !== "number" || !(ms > 0)) throw new TypeError(`${name} is in milliseconds and above 0`);
-  return ms;
-}
-
 /** Returns an address without its last slash. A wrong one is not repeated in the error: it may hold a password. */
 export function serverAddress(url: string): string {
   const wanted = "write http://HOST:PORT or https://HOST";

@@ -1,9 +1,10 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** A session of the sidecar: from attaching to closing, one step at a time. */
 
-import { checkList, checkObject } from "./checks.js";
+import { checkList, checkMembers, checkObject, closest, segment } from "./checks.js";
 import { type CallContext, currentContext } from "./context.js";
-import { checkUpdated, Document, type DocumentAnswer, SeenDocuments, type SidecarOptions } from "./document.js";
+import { checkUpdated, Document, plainName, SeenDocuments } from "./document.js";
+import type { DocumentAnswer, SidecarOptions } from "./document.js";
 import { APIError, SessionOver, Unavailable, UmbraError } from "./errors.js";
 import { type Enforcement, type GuardrailOptions, Guardrails } from "./guardrails.js";
 import { SessionConnection } from "./session_connection.js";
@@ -76,9 +77,9 @@ const GIVE_UP_STREAM_MS = 10_000;
  *
  * **A sidecar never stops the agent.** A request takes `deadlineMs` at most. If the server is away, late or faulty, or
  * has lost the session, nothing is thrown: the answer is `degraded` and allows the step, and its `warnings` tell what
- * is missing. After three faults in a row no request is sent for 15 s. With `strict`, such faults throw
- * {@link Unavailable}. Faults of the program throw {@link APIError}: a wrong key, or a request that breaks the API's
- * rules.
+ * is missing. After three faults in a row no request is sent for 15 s, or until the server answers another request of
+ * the client. With `strict`, such faults throw {@link Unavailable}. Faults of the program throw {@link APIError}: a
+ * wrong key, or a request that breaks the API's rules.
  *
  * Several tasks may use a session at the same time.
  */
@@ -104,6 +105,8 @@ export class Sidecar implements AsyncDisposable {
   #isOver = false;
   readonly #staysOpen: boolean;
   #due: readonly DocumentDue[] = [];
+  /** True if a change of a document was not stored, since the last answer of the session. */
+  #losesChanges = false;
 
   /** @internal Use `umbra.sidecar(...)`. */
   constructor(
@@ -312,6 +315,10 @@ export class Sidecar implements AsyncDisposable {
     if (typeof name !== "string" || name === "") throw new TypeError('document takes a name, such as "todo"');
     const document = new Document(this, name, this.#seen.known(name).latest);
     await document.read(options);
+    if (document.exists || document.degraded) return document;
+    const near = closest(plainName(name), [...this.#connection.documents, ...this.#seen.names()]);
+    const text = `the session has no document ${name}, which is empty until it is put: is ${near} meant?`;
+    if (near !== undefined) this.logger.warn(`umbra: ${text}`);
     return document;
   }
 
@@ -330,7 +337,7 @@ export class Sidecar implements AsyncDisposable {
       within?: (document: Document) => unknown;
     } = {},
   ): Promise<Document> {
-    checkObject("ensureUpdated(name, options)", options, '{ section: "Plan" }');
+    checkMembers("ensureUpdated(name, options)", options, ["section", "since", "within", "signal"]);
     const { section, since = "turn", within } = options;
     if (since !== "turn" && since !== "session") throw new TypeError("since is turn or session");
     let document = await this.document(name, options);
@@ -494,7 +501,9 @@ export class Sidecar implements AsyncDisposable {
     without: A = form.missing,
   ): Promise<A> {
     this.#checkInUse();
-    return this.#connection.ask(form, request, signal, without);
+    const answer = await this.#connection.ask(form, request, signal, without);
+    this.#losesChanges &&= answer.degraded;
+    return answer;
   }
 
   /** @internal */
@@ -506,6 +515,15 @@ export class Sidecar implements AsyncDisposable {
   /** @internal */
   sawDocument(asked: string, answer: DocumentAnswer): void {
     this.#seen.saw(asked, answer);
+  }
+
+  /** @internal Logs that a change is not stored, once until an answer of the session comes. */
+  lostChange(name: string, warnings: readonly string[]): void {
+    const advice = "make it again once read() of the document is not degraded";
+    if (!this.#losesChanges) {
+      this.logger.warn(`umbra: the change of the document ${name} is not stored: ${warnings.join("; ")}; ${advice}`);
+    }
+    this.#losesChanges = true;
   }
 
   /** @internal Throws {@link SessionOver} if the session was closed, as far as the last answer told. */
@@ -544,25 +562,23 @@ export class Sidecar implements AsyncDisposable {
   }
 
   async #resume(id: string, time: RequestTime): Promise<void> {
-    const missing: SidecarAnswer & { id?: string } = { degraded: false, warnings: [] };
-    const request = { method: "GET", path: `/v1/sessions/${encodeURIComponent(id)}`, repeatable: true } as const;
+    const missing = { degraded: false, warnings: [], documents: [] as { name: string }[] };
+    const request = { method: "GET", path: `/v1/sessions/${segment(id)}`, repeatable: true } as const;
     // The id holds even if the server is away now: a later step finds the session.
     this.#connection.id = id;
-    const session = (await this.#client.ask(
-      { missing, required: ["id", "state"] },
-      request,
-      time,
-    )) as unknown as SessionState;
-    if (session.state === "closed") {
-      this.#connection.lost = `the session ${id} is closed`;
-      throw new SessionOver(`${this.#connection.lost}: attach a new one`);
-    }
+    const form = { missing, required: ["id", "state"] };
+    const asked = this.#client.ask(form, request, time).catch((error: unknown) => {
+      throw this.#connection.lossOf(error, `the session ${id} cannot be resumed`);
+    });
+    const session = (await asked) as typeof missing & SessionState;
+    this.#connection.documents = session.documents.map((one) => one.name);
     this.#seen.isResumed = true;
     this.#task ??= session.task ?? undefined;
     this.#route ??= session.route ?? undefined;
     if (this.#modes.length === 0) this.#modes = [...(session.modes ?? [])];
     this.#taints = session.taints ?? [];
     this.#connection.files = session.files ?? undefined;
+    if (session.state === "closed") throw this.#connection.lose(`the session ${id} cannot be resumed: it is closed`);
   }
 }
 

@@ -1,5 +1,6 @@
 /** Requests to the sidecar that never hold an agent up: each has a deadline, and after a fault the agent goes on. */
 
+import { positive } from "./checks.js";
 import { APIError, Unavailable } from "./errors.js";
 import { Semaphore, ServerHealth } from "./health.js";
 import { readAnswer, type SidecarAnswer } from "./sidecar_answers.js";
@@ -51,7 +52,6 @@ const LONG = 64 * 1024;
 const MOST_AT_ONCE = 32;
 /** Share of the deadline that the server gets, so that even a partial answer arrives in time. */
 const SERVER_SHARE = 0.9;
-const healths = new WeakMap<Transport, ServerHealth>();
 
 const MOST_UNREPORTED_ENDS = 100;
 /** Ends of sessions that could not be reported, oldest first; they are reported when the next session is attached. */
@@ -65,7 +65,6 @@ export function keepEnd(transport: Transport, request: SidecarRequest): void {
 }
 
 export class SidecarClient {
-  readonly #health: ServerHealth;
   readonly #places = new Semaphore(MOST_AT_ONCE);
 
   constructor(
@@ -75,10 +74,7 @@ export class SidecarClient {
     /** True to throw {@link Unavailable} if there is no answer. */
     readonly strict: boolean,
   ) {
-    if (!(deadlineMs > 0)) throw new TypeError("deadlineMs is in milliseconds and above 0");
-    let health = healths.get(transport);
-    if (health === undefined) healths.set(transport, (health = new ServerHealth(transport.rests)));
-    this.#health = health;
+    positive("deadlineMs", deadlineMs);
   }
 
   time(signal: AbortSignal | undefined): RequestTime {
@@ -100,7 +96,7 @@ export class SidecarClient {
       const ms = time.until - began;
       if (ms <= 0) throw new MissedAnswer("no time was left to ask", isLong);
       // The outcome of a long request says nothing about the server: short requests do not wait for it.
-      if (!this.#health.mayAsk(ms, !isLong)) {
+      if (!this.transport.health.mayAsk(ms, !isLong)) {
         throw new MissedAnswer("the server did not answer before, and is left alone for a while", isLong);
       }
       const unanswered = (what: string) =>
@@ -117,14 +113,14 @@ export class SidecarClient {
       if (status < 200 || status >= 300) {
         const refusal = this.transport.refusal(request, answer);
         if (status === 413 || status === 429) {
-          this.#health.answered();
+          this.transport.health.answered();
           throw new MissedAnswer(refusal.message, status === 413 || isLong);
         }
         if (refusal instanceof Unavailable) throw unanswered(refusal.message);
-        this.#health.answered();
+        this.transport.health.answered();
         throw refusal;
       }
-      this.#health.answered();
+      this.transport.health.answered();
       try {
         return readAnswer(form.missing, answer.body, form.required);
       } catch (error) {
@@ -140,7 +136,7 @@ export class SidecarClient {
   }
 
   #failed(what: string): MissedAnswer {
-    const faults = this.#health.failed();
+    const faults = this.transport.health.failed();
     const { logger } = this.transport;
     if (faults === ServerHealth.MOST_FAULTS) {
       const seconds = ServerHealth.PASSIVE_MS / 1_000;

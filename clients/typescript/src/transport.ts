@@ -2,6 +2,7 @@
 
 import { Deadline, pause } from "./deadline.js";
 import { APIError, problemText, Unavailable } from "./errors.js";
+import { ServerHealth } from "./health.js";
 import { hasProcess } from "./platform.js";
 import { VERSION } from "./version.js";
 
@@ -58,19 +59,22 @@ const SILENCE_MS = 60_000;
 const MOST_EVENT_CHARS = 16 * 1024 * 1024;
 
 const TRY_AGAIN = new Set([408, 425, 429]);
+const NO_TLS = "it speaks no TLS: write http:// in place of https://";
 
 export interface TransportSettings {
   url: string;
   apiKey: string | undefined;
   fetch: typeof fetch | undefined;
   logger: Logger;
+  /** False for a fake, which a test lets come back: it is never left alone. */
+  rests?: boolean;
 }
 
 export class Transport {
   readonly url: string;
   readonly logger: Logger;
-  /** True if the server is left alone for a while after faults; false for a fake, which a test lets come back. */
-  readonly rests: boolean = true;
+  /** Faults of the server in a row. Only requests of sidecars count; an answer to any request ends their pause. */
+  readonly health: ServerHealth;
   // Private names: neither a log of this object nor JSON shows the key.
   readonly #apiKey: string | undefined;
   readonly #fetch: typeof fetch;
@@ -78,6 +82,7 @@ export class Transport {
   constructor(settings: TransportSettings) {
     this.url = settings.url;
     this.logger = settings.logger;
+    this.health = new ServerHealth(settings.rests ?? true);
     this.#apiKey = settings.apiKey;
     this.#fetch = settings.fetch ?? ((input, init) => globalThis.fetch(input, init));
   }
@@ -85,8 +90,9 @@ export class Transport {
   /** Sends a request and returns the JSON of its answer. Throws {@link APIError} and {@link Unavailable}. */
   async request(request: WireRequest, timeoutMs: number, signal: AbortSignal | undefined): Promise<unknown> {
     const { status, body } = await this.exchange(request, timeoutMs, signal);
-    if (status >= 200 && status < 300) return body;
-    throw this.refusal(request, { status, body });
+    if (status < 200 || status >= 300) throw this.refusal(request, { status, body });
+    this.health.answered();
+    return body;
   }
 
   /** Returns the error of an answer other than 2xx. */
@@ -161,7 +167,7 @@ export class Transport {
       const wait = pauseBefore(failures, undefined);
       const limit = wasOpen ? (options.giveUpMs ?? Infinity) : options.timeoutMs;
       const since = wasOpen ? (lost ?? performance.now()) : opened;
-      if (performance.now() + wait - since > limit) throw failure;
+      if ((failure.isLasting && !wasOpen) || performance.now() + wait - since > limit) throw failure;
       if (wasOpen && failures === 1) this.logger.warn(`umbra: ${failure.message}; it is resumed`);
       await pause(wait, options.signal);
     }
@@ -185,7 +191,10 @@ export class Transport {
     } catch (error) {
       const why = deadline.isPast ? `no answer within ${deadline.ms} ms` : failureText(error);
       const told = `Umbra did not answer${deadline.isPast ? ` within ${deadline.ms} ms` : ""}`;
-      return new Unavailable(`${this.url} did not answer: ${why}`, undefined, { cause: error, told });
+      const options = { cause: error, told, isLasting: isLasting(why) };
+      const failure = new Unavailable(`${this.url} did not answer: ${why}`, undefined, options);
+      if (failure.isLasting) throw failure;
+      return failure;
     }
     const answer = { status: response.status, ...retryAfter(response) };
     try {
@@ -227,6 +236,7 @@ export class Transport {
       if (!kind.startsWith("text/event-stream") || response.body === null) {
         throw this.#stranger(`GET ${request.path} has ${kind}, and is no stream of events`);
       }
+      this.health.answered();
       const reader = response.body.getReader();
       const parser = new EventParser();
       try {
@@ -245,14 +255,16 @@ export class Transport {
       signal?.throwIfAborted();
       if (error instanceof APIError || error instanceof Unavailable) throw error;
       const why = deadline.isPast ? `nothing came within ${deadline.ms} ms` : failureText(error);
-      throw new Unavailable(`the stream ${request.path} was interrupted: ${why}`, undefined, { cause: error });
+      const options = { cause: error, isLasting: isLasting(why) };
+      throw new Unavailable(`the stream ${request.path} of ${this.url} was interrupted: ${why}`, undefined, options);
     } finally {
       deadline.end();
     }
   }
 
   #stranger(what: string): Unavailable {
-    return new Unavailable(`what answers at ${this.url} is no server of Umbra: ${what}`);
+    const text = `what answers at ${this.url} is no server of Umbra: ${what}`;
+    return new Unavailable(text, undefined, { isLasting: true });
   }
 
   #address(request: WireRequest): string {
@@ -337,7 +349,14 @@ function failureText(error: unknown): string {
     deepest = inner;
   }
   if (!isRecord(deepest)) return String(deepest);
-  return String(deepest["message"] || deepest["code"] || deepest["name"] || "the connection failed");
+  const text = String(deepest["message"] || deepest["code"] || deepest["name"] || "the connection failed");
+  // Reasons of Node (by its OpenSSL), Deno and Bun for an answer that is no TLS.
+  return /wrong.version.number|packet length too long|InvalidContentType|speak TLS/i.test(text) ? NO_TLS : text;
+}
+
+/** True for a failure that no repetition mends: of TLS, or of a certificate. */
+function isLasting(why: string): boolean {
+  return why === NO_TLS || /certificate/i.test(why);
 }
 
 function parsed(text: string): unknown {

@@ -2,8 +2,9 @@
 
 import { batches } from "./batches.js";
 import type { DecideCall, ToolCall, ToolOptions } from "./boundary.js";
-import { Boundary, describedTool, TOOL_CALL, TOOL_OPTIONS } from "./boundary.js";
-import { checkFunction, checkMembers, checkObject, checkTexts, describeKind } from "./checks.js";
+import { Boundary, describedTool, guardNotes, TOOL_CALL, TOOL_OPTIONS } from "./boundary.js";
+import { argumentsOf, checkFunction, checkMembers, checkObject, checkTexts, describeKind } from "./checks.js";
+import { checkOptions, positive, segment } from "./checks.js";
 import { type CallContext, CONTEXT, currentContext, overlaid, withContext } from "./context.js";
 import { pause } from "./deadline.js";
 import { Unavailable } from "./errors.js";
@@ -12,7 +13,7 @@ import { FindingStream, Listing, MOST_ITEMS, type Page } from "./lists.js";
 import type { AnswerOf, Method, OperationRequest, PathOf } from "./operations.js";
 import { environment, randomId } from "./platform.js";
 import type { paths } from "./schema.js";
-import { credential, positive, serverAddress, SETTINGS, TEXT_SETTINGS, type UmbraSettings } from "./settings.js";
+import { credential, serverAddress, SETTINGS, TEXT_SETTINGS, type UmbraSettings } from "./settings.js";
 import { Sidecar, type SidecarSettings } from "./sidecar.js";
 import { isRecord, type Logger, type Repetition, type RequestOptions, Transport } from "./transport.js";
 import type {
@@ -48,7 +49,7 @@ import type {
   Trajectory,
   Verdict,
 } from "./types.js";
-import { toJson } from "./values.js";
+import { jsonText, toJson } from "./values.js";
 
 /** An event to post; `agent` is the client's unless given. */
 export type EventToPost = Omit<NewEvent, "agent"> & { agent?: string };
@@ -113,7 +114,7 @@ export class Umbra {
      * With `wait` the answer comes with the verdict of active shadows, after `wait` seconds at most.
      */
     post: async (event: EventToPost, options: RequestOptions & { wait?: number } = {}): Promise<AcceptedEvent> => {
-      checkMembers("events.post(event, options)", options, ["wait", "timeoutMs", "signal"]);
+      checkOptions("events.post(event, options)", options, "wait");
       const { wait } = options;
       if (wait !== undefined && !(Number.isInteger(wait) && wait >= 0 && wait <= MOST_WAIT))
         throw new TypeError(`wait is a whole number of seconds, ${MOST_WAIT} at most`);
@@ -211,7 +212,7 @@ export class Umbra {
 
     /** Sets a person's judgement: `status`, `note`. Needs the scope `admin`. */
     update: (findingId: string, change: FindingChange, options: RequestOptions = {}): Promise<Finding> => {
-      const body = JSON.stringify(change);
+      const body = jsonText("the change", change);
       const request = { method: "PATCH", path: `/v1/findings/${segment(findingId)}`, body, repetition: "retry" } as const;
       return this.#send<Finding>(request, options, "id");
     },
@@ -225,6 +226,7 @@ export class Umbra {
       filters: FindingStreamFilters = {},
       options: RequestOptions & { after?: string } = {},
     ): FindingStream => {
+      checkOptions("findings.stream(filters, options)", options, "after");
       const events = (after: string | undefined) => {
         const { timeoutMs = this.#timeoutMs, signal } = options;
         return this.#transport.events({ path: "/v1/findings/stream", query: filters, after }, { timeoutMs, signal });
@@ -265,6 +267,7 @@ export class Umbra {
      * the state may still be `pending`. Outages of the server are waited out.
      */
     wait: async (approvalId: string, options: RequestOptions = {}): Promise<Approval> => {
+      checkOptions("approvals.wait(id, options)", options);
       const { signal, timeoutMs = Infinity } = options;
       const until = performance.now() + timeoutMs;
       let look = 100;
@@ -275,7 +278,7 @@ export class Umbra {
           const approval = await this.approvals.get(approvalId, { signal, timeoutMs: limit });
           if (approval.state !== "pending" || performance.now() >= until) return approval;
         } catch (error) {
-          if (!(error instanceof Unavailable) || performance.now() >= until) throw error;
+          if (!(error instanceof Unavailable) || error.isLasting || performance.now() >= until) throw error;
         }
         await pause(Math.max(1, Math.min(look, until - performance.now())), signal);
         signal?.throwIfAborted();
@@ -382,6 +385,7 @@ export class Umbra {
       const made = typeof stub === "function" ? () => (stub as (...parameters: P) => R)(...parameters) : stub;
       const given = argumentsOf(name, parameters[0]);
       const decided = { ...settings, tool, arguments: given, ...(made === undefined ? {} : { stub: made }) };
+      guardNotes.set(decided, { guard: tool });
       return (await this.#boundary.callTool<R>(decided as ToolCall<R>, () => body(...parameters))) as Awaited<R>;
     };
     const wrapped = (...parameters: P): Promise<Awaited<R>> => {
@@ -403,13 +407,14 @@ export class Umbra {
     const { guardrails } = currentContext();
     if (guardrails === undefined) return this.#boundary.callTool(call, body);
     const { name, server } = describedTool(call);
-    const tool = { name, server: server ?? undefined };
+    const tool = { name, server: server ?? undefined, guard: guardNotes.get(call)?.guard ?? this.#boundary };
     return guardrails.call(tool, call.arguments, () => this.#boundary.callTool(call, body), call.signal);
   }
 
   /** Asks for a decision about a call, and leaves it to the caller to follow it. */
   decide(call: DecideCall, options: RequestOptions = {}): Promise<Decision> {
     checkObject("decide", call, '{ tool: { name: "send" }, arguments: {} }');
+    checkOptions("decide(call, options)", options);
     return this.#boundary.decide(call, options);
   }
 
@@ -422,7 +427,8 @@ export class Umbra {
   }
 
   /** Waits until all outcomes are reported, `timeoutMs` at most (2,000 unless given). Returns true if none is left. */
-  flush(timeoutMs = 2_000): Promise<boolean> {
+  async flush(timeoutMs = 2_000): Promise<boolean> {
+    checkOptions("flush", { timeoutMs });
     return this.#boundary.reporter.flush(timeoutMs);
   }
 
@@ -508,6 +514,7 @@ export class Umbra {
   ): Promise<AnswerOf<paths[P][M]>> {
     const parts: RequestOptions & { path?: object; query?: object; body?: unknown; headers?: Record<string, string> } =
       request;
+    checkOptions("umbra.request(method, path, request)", parts, "path", "query", "body", "headers");
     const values = Object.entries(parts.path ?? {}).map(
       ([name, value]) => [`{${name}}`, segment(String(value))] as const,
     );
@@ -519,10 +526,10 @@ export class Umbra {
       path: filled,
       query: { ...parts.query },
       headers: parts.headers,
-      body: parts.body === undefined ? undefined : JSON.stringify(parts.body),
+      body: parts.body === undefined ? undefined : jsonText("the body", parts.body),
       repetition: method === "get" ? "retry" : "never",
     } as const;
-    return this.#send(wire, parts);
+    return this.#send(wire, { timeoutMs: parts.timeoutMs, signal: parts.signal });
   }
 
   /** Sends a request, whose answer has `member`. */
@@ -531,10 +538,11 @@ export class Umbra {
     options: RequestOptions,
     member?: keyof T & string,
   ): Promise<T> {
+    const asked = `${request.method} ${request.path}`;
+    checkOptions(asked, options, "wait", "mode");
     const timeoutMs = positive("timeoutMs", options.timeoutMs ?? this.#timeoutMs);
     const answer = await this.#transport.request(request, timeoutMs, options.signal);
     if (member !== undefined && !(isRecord(answer) && member in answer)) {
-      const asked = `${request.method} ${request.path}`;
       throw new Unavailable(
         `what answers at ${this.url} is no server of Umbra: its answer to ${asked} has no ${member}`,
       );
@@ -555,7 +563,8 @@ export class Umbra {
     headers: Record<string, string> = {},
   ): Promise<T> {
     checkObject(`POST ${path}`, body, '{ reason: "done" }');
-    return this.#send<T>({ method: "POST", path, body: JSON.stringify(body), headers, repetition }, options, member);
+    const text = jsonText(`the body of POST ${path}`, body);
+    return this.#send<T>({ method: "POST", path, body: text, headers, repetition }, options, member);
   }
 
   #list<T>(path: string, filters: { limit?: number; cursor?: string }, options: RequestOptions): Listing<T> {
@@ -580,17 +589,4 @@ export class Umbra {
     if (!isRecord(event)) throw new TypeError(`an event is an object, not ${describeKind(event)}`);
     return toJson({ agent: this.agent, id: randomId(), ...event }) as NewEvent;
   }
-}
-
-function argumentsOf(name: string, given: unknown): object {
-  if (given === undefined || given === null) return {};
-  if (!isRecord(given)) throw new TypeError(`${name} takes one object of named arguments, not ${describeKind(given)}`);
-  return given;
-}
-
-/** Returns a part of a path. An empty one would ask another operation. */
-function segment(value: string): string {
-  if (typeof value !== "string" || value === "")
-    throw new TypeError(`an id is a text, not ${JSON.stringify(value) ?? "undefined"}`);
-  return encodeURIComponent(value).replace(/^\.+$/, (dots) => "%2E".repeat(dots.length));
 }

@@ -1,6 +1,6 @@
 /** Conversion of values to JSON, and rehearsed changes in results. */
 
-/** Most values in the arguments or the result of a call: more of them mostly means a list that contains itself. */
+/** Most values in the arguments or the result of a call. */
 export const MOST_VALUES = 250_000;
 /** Most values in a result that rehearsed changes are merged into. */
 export const MOST_MERGED = 2_000_000;
@@ -20,6 +20,16 @@ export function toJson(value: unknown, most = Infinity, clean = wellFormed): unk
  */
 export function argumentsJson(given: Record<string, unknown>, clean = wellFormed): Record<string, unknown> {
   return converted(given, MOST_VALUES, clean, true) as Record<string, unknown>;
+}
+
+/** Returns the body of a request as text. Throws {@link TypeError} with its name if it has no form in JSON. */
+export function jsonText(what: string, body: unknown): string {
+  try {
+    return JSON.stringify(body);
+  } catch (error) {
+    const [why] = (error as Error).message.split("\n");
+    throw new TypeError(`${what} cannot be written as JSON: ${why}`, { cause: error });
+  }
 }
 
 function converted(value: unknown, most: number, clean: (text: string) => string, hidesInstances: boolean): unknown {
@@ -68,7 +78,12 @@ function converted(value: unknown, most: number, clean: (text: string) => string
     return keyed(members.map(([key, item]) => [clean(key), convert(item, depth + 1)]));
   }
 
-  return convert(value, 0);
+  try {
+    return convert(value, 0);
+  } catch (error) {
+    if (!/call stack/.test(String(error))) throw error;
+    throw new TypeError("it contains itself, or is nested too deeply", { cause: error });
+  }
 }
 
 /** True for an object of no class, also of another realm. */

@@ -46,6 +46,7 @@ async function loopWithout(s: Sidecar): Promise<void> {
   const todo = await s.document("todo");
   assert.deepEqual([todo.text, todo.degraded], [TODO, true]);
   const edited = await todo.edit({ op: "append_text", text: "x" });
+  await todo.put("y");
   assert.deepEqual([edited.stored, edited.degraded, edited.text], [false, true, TODO]);
   assert.equal((await s.ensureUpdated("todo", { section: "Plan" })).degraded, true);
   await assert.rejects(s.note("x"), Unavailable);
@@ -68,6 +69,47 @@ test("without a server the agent's loop goes on, and the log says so once", asyn
   assert.equal((await s.close("succeeded")).degraded, true);
   assert.match(lines[0] ?? "", /the agent goes on without the sidecar/);
   assert.equal(lines.filter((line) => line.includes("left alone for 15 s")).length, 1);
+  const lost = lines.filter((line) => line.includes("the change of the document todo is not stored: "));
+  assert.equal(lost.length, 1);
+  assert.match(lost[0] ?? "", /make it again once read\(\) of the document is not degraded/);
+});
+
+test("an answer to any request of the client ends the pause of its sidecars", async () => {
+  const peer = await new Peer(server.url).listen();
+  await using _ = peer;
+  const umbra = server.client({ url: peer.url, agent: unique("coder") });
+  const s = await umbra.sidecar({ documents: { todo: TODO } });
+  for (const answered of [() => umbra.callTool({ tool: "post_note" }, () => 1), () => umbra.breakers.list().all()]) {
+    peer.behaviour = "cut";
+    peer.cut();
+    for (let fault = 0; fault < 3; fault++) await s.turn();
+    peer.behaviour = "pass";
+    assert.match((await s.turn()).warnings.join(), /is left alone for a while/);
+    await answered();
+    assert.equal((await s.turn()).degraded, false);
+  }
+  await s.close();
+});
+
+test("an address without TLS, with a bad certificate or of another program is told at once", async () => {
+  const { lines, ...logger } = recorder();
+  const umbra = server.client({ url: server.url.replace("http:", "https:"), logger });
+  const told = (error: unknown) => error instanceof Unavailable && /speaks no TLS: write http:\/\//.test(error.message);
+  const began = performance.now();
+  await assert.rejects(umbra.status(), told);
+  await assert.rejects(umbra.events.post({ output: "x" }), told);
+  await assert.rejects(umbra.approvals.wait("apr_1"), told);
+  await assert.rejects(umbra.findings.stream()[Symbol.asyncIterator]().next(), told);
+  await assert.rejects(umbra.callTool({ tool: "post_note" }, () => assert.fail("it ran")), /unavailable/);
+  assert.match(lines.join(), /speaks no TLS/);
+  const refusing = async () => Promise.reject(new TypeError("failed", { cause: new Error("self-signed certificate") }));
+  const refused = server.client({ fetch: refusing, logger: quiet });
+  await assert.rejects(refused.status(), /did not answer: self-signed certificate/);
+  // Nor is another program at the address waited for.
+  const other = server.client({ fetch: async () => new Response("<html>", { status: 404 }), logger: quiet });
+  await assert.rejects(other.approvals.wait("apr_1"), /is no server of Umbra/);
+  await assert.rejects(other.findings.stream()[Symbol.asyncIterator]().next(), /is no server of Umbra/);
+  assert.ok(performance.now() - began < 10_000);
 });
 
 test("a server that accepts and never answers costs three deadlines, and no more", async (t: TestContext) => {

@@ -556,11 +556,3 @@ test("a wrong tool or call is refused at once", async () => {
     },
   );
 });
-
-test("misspelt options and an empty address are refused", async () => {
-  const umbra = server.client();
-  await using s = await umbra.sidecar();
-  assert.throws(() => s.guardrails("enforce", { srever: "files" } as never), /takes no srever; it takes name, server/);
-  await assert.rejects(umbra.events.post({ output: "x" } as never, { wiat: 5 } as never), /takes no wiat; it takes wait/);
-  assert.throws(() => new Umbra({ url: "" }), /begins with neither http/);
-});

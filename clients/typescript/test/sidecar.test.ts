@@ -12,7 +12,6 @@ import {
   ResultWithheld,
   SessionOver,
   type SessionStep,
-  type Sidecar,
   type SidecarCall,
 } from "umbra-shadow";
 
@@ -136,35 +135,6 @@ test("the end of a session is told as its block is left", async () => {
   assert.equal((await closed.close("failed")).session?.state, "closed");
   await closed[Symbol.asyncDispose]();
   await assert.rejects(closed.close(), SessionOver);
-});
-
-test("a session is resumed by its id, in another process too", async () => {
-  const umbra = client();
-  const documents = { todo: TODO };
-  const id = await umbra.sidecar({ task: "fix it", route: "edit", modes: ["careful"], documents }, begin, {
-    close: false,
-  });
-  async function begin(s: Sidecar): Promise<string> {
-    await s.turn();
-    await (await s.document("todo")).edit({ op: "append_item", section: "plan", text: "before" });
-    return s.id as string;
-  }
-  {
-    await using s = await umbra.sidecar({}, { id, close: false });
-    await assert.rejects(s.ensureUpdated("todo"), NotUpdated);
-    assert.match((await s.document("todo")).text, /before/);
-  }
-  {
-    await using s = await server.client({ agent: umbra.agent }).sidecar({}, { id });
-    assert.deepEqual([s.id, s.task, s.route, s.modes, s.degraded], [id, "fix it", "edit", ["careful"], false]);
-    assert.equal((await s.turn({ planned_calls: [EDIT] })).turn, 2);
-    await assert.rejects(s.ensureUpdated("todo", { section: "Plan" }), NotUpdated);
-    await (await s.document("todo")).edit({ op: "append_item", section: "plan", text: "more" });
-    await s.ensureUpdated("todo", { section: "Plan" });
-  }
-  await assert.rejects(umbra.sidecar({}, { id }), /is closed: attach a new one/);
-  const unknown = umbra.sidecar({}, { id: "ses_00000000000000000000000000000000" });
-  await assert.rejects(unknown, (error) => error instanceof APIError && error.code === "no_session");
 });
 
 test("the context around a session holds for it", async () => {

@@ -16,7 +16,7 @@ from ._json import is_mapping
 from ._requests import NoAnswer, Request, Response, parsed, path
 from ._terms import as_json
 from ._tools import UNSET, F, Tool, as_arguments, asked, full_name, wrapped
-from .errors import APIError, Blocked, Unavailable, UndecidedCall, problem_text
+from .errors import APIError, Blocked, Unavailable, UndecidedCall
 
 M = TypeVar("M", bound=pydantic.BaseModel)
 
@@ -103,7 +103,11 @@ class ClientBase:
         stub.
         ``ignore``: names of parameters that a framework fills in, not the model: they are not sent. Parameters with
         contexts of frameworks (``RunContext``, ``RunContextWrapper``, ``ToolRuntime``, ``Context`` ...) and injected
-        ones (``Annotated[..., InjectedState]``, ``Depends(...)``) are known.
+        ones (``Annotated[..., InjectedState]``, ``Depends(...)``) are known. Fields of dataclasses and pydantic models
+        with ``repr=False`` or ``exclude=True``, and private ones, are not sent either.
+
+        A second guard, such as an adapter with the same ``server``, asks about a call only once; under another name,
+        each guard asks, with a warning in the log.
 
         A contract's result is converted to the type that the function is annotated to return: a dataclass, a pydantic
         model, a tuple, bytes, a Decimal and others. A stub that cannot be converted raises :class:`Blocked`
@@ -177,8 +181,8 @@ class ClientBase:
     def _decision(self, request: Request, response: Response) -> dict[str, Any]:
         """Returns the answer. Raises :class:`APIError` or :class:`UndecidedCall` if it is no decision."""
         answer, tool = dict(response.body), full_name(request.body["tool"])
-        if response.is_temporary:
-            raise self._undecided(request, f"it answered {response.status}: {problem_text(answer)}")
+        if response.is_temporary or response.is_foreign:
+            raise self._undecided(request, response.fault)
         if response.status != 200:
             raise APIError(str(request), response.status, answer)
         if answer.get("decision") not in DECISIONS:

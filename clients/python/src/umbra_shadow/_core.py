@@ -21,8 +21,8 @@ log = logging.getLogger("umbra_shadow")
 LAST_WORDS = 2.0
 # Most tools that are remembered as no reads; beyond them, no tool runs while the server is away.
 _MOST_TOOLS = 10_000
-# Kind of the warning about calls that are refused while the server is away; an answer ends it.
-AWAY = "away"
+# Kinds of the warnings about calls that are refused, and changes that are lost, while the server is away.
+AWAY, UNSTORED = "away", "unstored"
 # Most ends of sessions that wait to be reported.
 _MOST_ENDS = 100
 
@@ -78,9 +78,14 @@ class Core:
         if is_new:
             log.warning(words, *values)
 
+    def answered(self) -> None:
+        """Notes an answer of the server: it ends the pause of sidecars, and is told again once it is away again."""
+        self.health.answered()
+        self._warned -= {AWAY, UNSTORED}
+
     def learn(self, tool: str, answer: Mapping[str, Any], declared: Any = None) -> None:
         """Remembers a tool that the server calls a write, or destructive; the server has answered."""
-        self._warned.discard(AWAY)
+        self.answered()
         if answer.get("effect") == "read" or len(self._no_reads) >= _MOST_TOOLS:
             return
         self._no_reads.add(tool)

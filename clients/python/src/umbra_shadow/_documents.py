@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from . import models
+from ._core import UNSTORED
 from ._requests import Request, path
 from ._session import Session, Since, no_document
 from .errors import APIError, Conflict, Contradiction, NotUpdated
@@ -95,11 +97,18 @@ class DocumentBase:
         return refused
 
     def _missing(self) -> models.DocumentView:
+        known = [name for name, seen in self._session._seen.items() if seen.latest.etag]
+        for near in difflib.get_close_matches(self.name, known, 1, 0.75):
+            words = "umbra: the session has no document %s, which is empty until a put: is %s meant?"
+            self._session._core.warn_once(f"{self._session.id} {self.name}", words, self.name, near)
         return self._take(no_document(self.name))
 
     def _take(self, answer: models.DocumentView) -> models.DocumentView:
         if answer.degraded or not answer.stored:
             # The present state is unknown: the last known state stays.
+            if not answer.stored:
+                words = "umbra: the change of the document %s is lost: %s; make it again once read() is not degraded"
+                self._session._core.warn_once(UNSTORED, words, self.name, "; ".join(answer.warnings))
             told: Mapping[str, Any] = {"degraded": True, "warnings": answer.warnings, "stored": answer.stored}
             answer = self._answer = self._answer.model_copy(update={**told, "merged": False})
         else:

@@ -50,13 +50,22 @@ class Rules:
     guarded: set[str] = dataclasses.field(default_factory=set[str])
     """Tools whose calls were asked about."""
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Session and force: rules of equal keys are the same."""
+        return id(self.session.__dict__), self.enforcement, self.mode, self.route
+
     def place(self) -> dict[str, Any]:
         """Returns route and modes of the calls, where they are not those of the session."""
         modes = None if self.mode is None else [*self.session.modes, self.mode]
         return {"route": self.route, "modes": modes}
 
     def planned(self, call: Call) -> dict[str, Any] | None:
-        """Returns the call as it is asked about; None if it cannot be written and the rules are not enforced."""
+        """Returns the call as it is asked about; None if it is not asked about.
+
+        These rules were asked about the same call by a guard around this one, or the call cannot be written and the
+        rules are not enforced.
+        """
         tool = call.tool
         name, block = joined(**tool.reference), rules_in_force.get()
         self.guarded.add(name)
@@ -64,7 +73,11 @@ class Rules:
             # A function that the guardrails decorate, within a block of them.
             block.guarded.add(name)
         try:
-            return {"tool": tool.reference, "arguments": call.arguments}
+            if call.is_judged(self.key):
+                return None
+            planned = {"tool": tool.reference, "arguments": call.arguments}
+            call.judged_by = self.key
+            return planned
         except Exception as odd:
             # Any exception of the arguments counts: a call that cannot be written is not judged.
             if self.enforcement == "enforce":

@@ -77,7 +77,8 @@ def plain(
     """Converts a value to JSON. A value without a form in JSON becomes its text, so that rules can still read it.
 
     Under ``as_class`` an object of an unknown class becomes its class, as ``<Connection>``: its text may have what no
-    model gave. So does a number that JSON does not have, as ``<float inf>``, which is not the text ``inf``.
+    model gave. So does a number that JSON does not have, as ``<float inf>``, which is not the text ``inf``. Of
+    dataclasses and pydantic's models, private fields and those with ``repr=False`` or ``exclude=True`` are left out.
 
     Members of objects and lists whose class is ``left_out`` are left out, at any depth. Raises :class:`ValueError` if
     the value has more than ``most`` parts, and under ``strict`` for a value without a text of its own, such as a
@@ -145,7 +146,9 @@ class _Plain:
         if depth >= 32 and isinstance(value, (dict, list, tuple)):
             return _well_formed(json.dumps(value, ensure_ascii=False, default=_class_of))
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+            hidden = _hidden(value) if self.as_class else ()
+            names = [field.name for field in dataclasses.fields(value) if field.name not in hidden]
+            value = {name: getattr(value, name) for name in names}
         if isinstance(value, Pairs):
             return self.object(value.pairs, depth)
         if is_mapping(value):
@@ -159,7 +162,9 @@ class _Plain:
             # Pydantic's models, of version 1 or 2.
             if not isinstance(value, type) and callable(getattr(value, method, None)):
                 with contextlib.suppress(Exception):
-                    return self.of(getattr(value, method)(), depth + 1)
+                    excluded = _excluded(value) if self.as_class else {}
+                    given = {"exclude": excluded} if excluded else {}
+                    return self.of(getattr(value, method)(**given), depth + 1)
         if self.strict and cast(Any, type(value)).__str__ is object.__str__:
             raise ValueError(f"{type(value).__name__} has no form in JSON")
         if self.as_class and not isinstance(value, _TEXTS):
@@ -177,6 +182,43 @@ class _Plain:
 
     def array(self, items: Iterable[Any], depth: int) -> list[Any]:
         return [self.of(item, depth + 1) for item in items if not self.left_out(item.__class__)]
+
+
+def _hidden(value: Any) -> set[str]:
+    """Returns the fields of a dataclass or model that no argument shows."""
+    kind = cast(Any, type(value))
+    fields: list[tuple[str, Any]] = [*getattr(kind, "__dataclass_fields__", {}).items()]
+    if issubclass(kind, pydantic.BaseModel):
+        fields += [*kind.model_fields.items(), *kind.model_computed_fields.items(), *_extra(value).items()]
+    else:
+        fields += getattr(kind, "__pydantic_fields__", {}).items()
+    return {
+        name
+        for name, field in fields
+        if name.startswith("_") or not getattr(field, "repr", True) or getattr(field, "exclude", None)
+    }
+
+
+def _extra(value: Any) -> dict[str, Any]:
+    """Returns the members of a model that are no fields of its class."""
+    return getattr(value, "__pydantic_extra__", None) or {}
+
+
+def _excluded(value: Any) -> dict[Any, Any]:
+    """Returns the hidden fields in a value, at any depth, in the form of pydantic's ``exclude``."""
+    hidden: set[str] = set()
+    members: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, pydantic.RootModel):
+        return _excluded(cast(Any, value).root)
+    if isinstance(value, pydantic.BaseModel) or dataclasses.is_dataclass(cast(type, value.__class__)):
+        hidden = _hidden(value)
+        members = {**getattr(value, "__dict__", {}), **_extra(value)}.items()
+    elif is_mapping(value):
+        members = value.items()
+    elif isinstance(value, (list, tuple)):
+        members = enumerate(cast(Iterable[Any], value))
+    within = {name: _excluded(item) for name, item in members}
+    return {name: found for name, found in within.items() if found} | dict.fromkeys(hidden, True)
 
 
 def _class_of(value: Any) -> str:

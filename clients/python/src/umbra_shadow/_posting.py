@@ -13,7 +13,7 @@ from typing import Any
 
 from ._core import LAST_WORDS, Core, log
 from ._requests import ATTEMPT, NoAnswer, Request, Response, path
-from .errors import APIError, problem_text
+from .errors import APIError
 
 # Most bytes of items that wait.
 _MOST_WAITING = 32_000_000
@@ -203,9 +203,10 @@ class PostQueue:
     def _answer(self, request: Request, seconds: float) -> Response:
         """Returns the answer to a request. Raises :class:`NoAnswer` if it may be sent again, else :class:`APIError`."""
         response = self._core.sync_client()._http.request(request, seconds)
-        if response.is_temporary:
-            fault = NoAnswer if response.status in _AWAY else _Faulty
-            raise fault(f"it answered {response.status}: {problem_text(response.body)}")
+        if response.is_temporary or response.is_foreign:
+            fault = NoAnswer if response.is_foreign or response.status in _AWAY else _Faulty
+            raise fault(response.fault)
+        self._core.answered()
         if response.status >= 400:
             raise APIError(str(request), response.status, response.body)
         return response

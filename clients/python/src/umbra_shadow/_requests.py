@@ -7,6 +7,7 @@ import datetime
 import functools
 import json
 import random
+import ssl
 import threading
 import time
 import urllib.parse
@@ -17,7 +18,7 @@ import httpx
 import pydantic
 
 from ._json import encoded, is_object
-from .errors import APIError, Unavailable, problem_text
+from .errors import APIError, Unavailable, WrongAddress, problem_text
 
 VERSION = "0.1.0"
 
@@ -26,20 +27,27 @@ ATTEMPT = 10.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 # Seconds of silence after which a stream is dead; the server sends a keep-alive message every 15 s.
 SILENCE = 60.0
+# Reasons of OpenSSL, by its version, for an answer that is no TLS.
+_NO_TLS = ("HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "WRONG_VERSION_NUMBER")
 
 M = TypeVar("M", bound=pydantic.BaseModel)
 
 
 class NoAnswer(Exception):
-    """The server did not answer, or not in time. ``sent`` is False if the request did not reach it."""
+    """The server did not answer, or not in time.
 
-    def __init__(self, detail: str, sent: bool = True) -> None:
+    ``sent`` is False if the request did not reach it, and ``is_final`` True if to ask again does not help.
+    """
+
+    def __init__(self, detail: str, sent: bool = True, is_final: bool = False) -> None:
         super().__init__(detail)
-        self.sent = sent
+        self.sent, self.is_final = sent, is_final
 
     @classmethod
     def of(cls, error: Exception) -> NoAnswer:
         """Returns the fault of the network, in words."""
+        if told := _tls_fault(error):
+            return cls(told, sent=False, is_final=True)
         sent = not isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
         words = "no answer in time" if isinstance(error, httpx.TimeoutException) else str(error)
         return cls(words or type(error).__name__, sent)
@@ -96,7 +104,7 @@ class Response:
                 raise ValueError("the answer is no JSON object")
         except (ValueError, RecursionError) as wrong:
             if status < 300:
-                raise NoAnswer(f"what answers is no server of Umbra: {wrong}") from None
+                raise NoAnswer(f"what answers is no server of Umbra: {wrong}", is_final=True) from None
             body = {"detail": data[:200].decode("utf-8", "replace")}
         return cls(status, body, headers)
 
@@ -104,6 +112,28 @@ class Response:
     def is_temporary(self) -> bool:
         """True if the same request may succeed later."""
         return self.status in (408, 425, 429) or self.status >= 500
+
+    @property
+    def is_foreign(self) -> bool:
+        """True for the answer of another server: no success, and no refusal in the form of Umbra."""
+        is_missing = self.status in (404, 405) and not isinstance(self.body.get("code"), str)
+        return is_missing or not (200 <= self.status < 300 or self.status >= 400)
+
+    @property
+    def fault(self) -> str:
+        """Refusal in words."""
+        whose = "what answers is no server of Umbra: " if self.is_foreign else ""
+        return f"{whose}it answered {self.status}: {problem_text(self.body)}"
+
+
+def _tls_fault(error: BaseException | None) -> str | None:
+    """Returns a fault of TLS that does not heal by itself, in words."""
+    while error is not None and not isinstance(error, ssl.SSLError):
+        error = error.__cause__ or error.__context__
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is refused: {error.verify_message}; SSL_CERT_FILE may name an authority of your own"
+    is_plain = error is not None and error.reason in _NO_TLS
+    return "this port speaks no TLS: use http:// in its address" if is_plain else None
 
 
 def path(*parts: str) -> str:
@@ -159,15 +189,17 @@ class Retry:
         if response.is_temporary:
             # A server that is too busy, or starts, has not taken the request.
             is_refused = response.status in (429, 503)
-            return self._again(f"it answered {response.status}: {problem_text(response.body)}", is_refused, response)
+            return self._again(response.fault, is_refused, response)
+        if response.is_foreign:
+            raise WrongAddress(f"{self._url} gave no answer: {response.fault}", response.status)
         if response.status >= 400:
             raise APIError(str(self._request), response.status, response.body)
-        if not 200 <= response.status < 300:
-            raise Unavailable(f"what answers at {self._url} is no server of Umbra: it answered {response.status}")
         return None
 
     def unanswered(self, fault: NoAnswer) -> float:
         """Returns the pause before the next attempt. Raises :class:`Unavailable` if there is none."""
+        if fault.is_final:
+            raise WrongAddress(f"{self._url} gave no answer: {fault}") from None
         return self._again(str(fault), not fault.sent)
 
     def _again(self, what: str, was_not_taken: bool, response: Response | None = None) -> float:

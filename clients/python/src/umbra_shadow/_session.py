@@ -380,14 +380,14 @@ class Session:
         status = response.status
         if status in (408, 425) or status >= 500:
             raise self._unanswered(request, f"the server answered {status}: {problem_text(response.body)}")
-        self._core.health.answered()
+        if response.is_foreign:
+            raise self._unanswered(request, response.fault)
+        self._core.answered()
         if status in (413, 429):
             missed = TooLong if status == 413 or _is_long(request) else Missed
             raise missed(f"the server does not take this ({status}): {problem_text(response.body)}")
         if status >= 400:
             raise APIError(str(request), status, response.body)
-        if not 200 <= status < 300:
-            raise self._unanswered(request, f"what answers is no server of Umbra: it answered {status}")
 
     def _unanswered(self, request: Request, what: str) -> Missed:
         """Notes a fault of the server, and returns what is missing."""
@@ -416,7 +416,7 @@ class Session:
         if refused.code not in ("no_session", "session_closed"):
             raise refused
         self._is_closed = self._is_closed or refused.code == "session_closed"
-        what = "the server ended the session" if self._is_attached else f"the session {self.id} cannot be resumed"
+        what = f"the session {self.id} {'was ended' if self._is_attached else 'cannot be resumed'}"
         return self._lost_by(f"{what}: {refused.detail}")
 
     def _lost_by(self, why: str) -> Missed:
@@ -424,7 +424,8 @@ class Session:
         if self._lost is None:
             self._lost = why
             if not self.strict:
-                log.warning("umbra: %s; the agent goes on without it", why)
+                words = "umbra: %s; the agent goes on without it: for a new one enter umbra.sidecar(...) without id"
+                log.warning(words, why)
         return Missed(self._lost)
 
     def _check_not_closed(self) -> None:

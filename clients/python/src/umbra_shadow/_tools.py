@@ -13,10 +13,10 @@ import time
 import types
 import typing
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ._config import check_texts
+from ._config import Place, check_texts
 from ._core import AWAY, Core, log
 from ._json import MOST_VALUES, Pairs, is_mapping, object_in, plain, typed
 from ._merge import merged
@@ -64,6 +64,8 @@ UNSET: Any = _Unset()
 
 # Rules of a sidecar that apply to tools called here: those of the innermost ``with session.guardrails()``.
 rules_in_force: contextvars.ContextVar[Rules | None] = contextvars.ContextVar("umbra_rules", default=None)
+# Decided call whose function runs here; a second guard around the same function asks no second time.
+_running: contextvars.ContextVar[Call | None] = contextvars.ContextVar("umbra_running", default=None)
 
 
 class Tool:
@@ -85,6 +87,8 @@ class Tool:
         core: Core | None = None,
     ) -> None:
         check_texts(name=name, server=server, description=description)
+        if name is not None and not name.strip():
+            raise ValueError("the name of a tool is empty")
         if effect is not None and effect not in EFFECTS:
             raise ValueError(f"effect is one of {', '.join(EFFECTS)}, not {effect!r}")
         kind = type(function).__name__
@@ -194,6 +198,16 @@ class Call:
         """Exceptions by which a framework pauses the call: it goes on later, so they are no outcome."""
         self.answer: Mapping[str, Any] | None = None
         """Decision about the call; None before it, and without one."""
+        self.guard: object = tool
+        """Object that guards the tool, the same for each call of it."""
+        self.place: Place | None = None
+        """Context in which the call was asked about; None before the question."""
+        self.judged_by: tuple[Any, ...] | None = None
+        """Rules of a sidecar that were asked about the call."""
+        self.outer: Call | None = None
+        """Call around this one whose decision is that of this call too."""
+        self.is_running = False
+        self._passed: list[object] = []
 
     @classmethod
     def of_function(cls, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
@@ -225,8 +239,59 @@ class Call:
 
     @functools.cached_property
     def arguments(self) -> dict[str, Any]:
-        """Arguments as JSON. Raises whatever reading them raises."""
-        return self._arguments()
+        """Arguments as JSON. Raises whatever reading them raises, a :class:`ValueError` with the tool's name."""
+        try:
+            return self._arguments()
+        except ValueError as odd:
+            raise ValueError(f"the arguments of {self.tool.name} have no form in JSON: {odd}") from None
+
+    def is_decided(self, core: Core | None) -> bool:
+        """Returns True if the decision about a call around this one is that of this call too: two guards, one tool.
+
+        Client, name, context and arguments are the same, no stricter effect is declared, and this guard has let nothing
+        through yet: a function that calls itself is decided again. A tool under two names is warned of in the log.
+        """
+        outer, tool = _running.get(), self.tool
+        if outer is None or not outer.is_running or core is None or outer.tool.core is not core:
+            return False
+        first = outer.outer or outer
+        if any(guard is self.guard for guard in (first.guard, *first._passed)) or outer.place != core.config.here():
+            return False
+        name = tool.described["name"]
+        if outer.tool.described["name"] != name or outer.arguments != self._without_defaults(outer):
+            return False
+        if outer.tool.name != tool.name:
+            words = (
+                "umbra: %s is guarded twice, as %s and as %s: each call is decided twice, and may need two approvals. "
+                "Give both guards the same server=, or drop one"
+            )
+            core.warn_once(f"names of {tool.name}", words, name, outer.tool.name, tool.name)
+            return False
+        effect = (first.answer or {}).get("effect") or first.tool.effect
+        return tool.effect in (None, "read", effect) or effect == "destructive"
+
+    def is_judged(self, rules: tuple[Any, ...]) -> bool:
+        """Returns True if these rules were asked about the call around this one, which decides about this call too."""
+        outer = _running.get()
+        if outer is None or rules not in (outer.judged_by, outer.outer and outer.outer.judged_by):
+            return False
+        return self.is_decided(self.tool.core)
+
+    def passes(self, core: Core) -> bool:
+        """Returns True if the call runs by the decision about the call around it, which this guard uses once."""
+        outer = _running.get()
+        if outer is None or not self.is_decided(core):
+            return False
+        self.outer, self.place = outer.outer or outer, outer.place
+        self.outer._passed.append(self.guard)
+        return True
+
+    def _without_defaults(self, outer: Call) -> dict[str, Any]:
+        """Returns the arguments without those that only the function's defaults add to those of the outer call."""
+        added = [name for name in self.arguments if name not in outer.arguments]
+        known = self.tool.signature.parameters
+        defaults = as_arguments((name, known[name].default) for name in added if name in known)
+        return {name: one for name, one in self.arguments.items() if name not in added or defaults.get(name) != one}
 
     def check_unchanged(self) -> None:
         """Raises :class:`Blocked` if the arguments are no longer those that were decided: nothing holds them still."""
@@ -246,7 +311,7 @@ class Call:
     def question(self, core: Core) -> dict[str, Any]:
         """Returns the body of ``POST /v1/decide``."""
         tool, body = self.tool, asked(core, self.tool.described, self.arguments, self.id)
-        self.agent = body["agent"]
+        self.place, self.agent = core.config.here(), body["agent"]
         if tool.effect is not None:
             body["declared_effect"] = tool.effect
         if self.override is not UNSET:
@@ -345,6 +410,20 @@ class Outcome:
         milliseconds = max(0, int((time.monotonic() - self._began) * 1000))
         told = {"agent": self._call.agent, "duration_ms": milliseconds, **outcome}
         self._core.report(self._call.id, told)
+
+
+@contextlib.contextmanager
+def running(call: Call) -> Generator[None]:
+    """Marks the block as one in which the function of a decided call runs."""
+    outer = _running.get()
+    _running.set(call)
+    call.is_running = True
+    try:
+        yield
+    finally:
+        # Tasks that the function has started keep the variable.
+        call.is_running = False
+        _running.set(outer)
 
 
 def later(core: Core, call: Call, answer: Mapping[str, Any], pending: Awaitable[Any]) -> Any:

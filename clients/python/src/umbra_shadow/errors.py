@@ -51,7 +51,7 @@ class APIError(UmbraError):
 
 
 class Unavailable(UmbraError):
-    """No usable answer came in time: the server is away, late or faulty. The request may be made again.
+    """No usable answer came in time: the server is away, late or faulty, or another program answers.
 
     ``status`` is the HTTP status of the last answer, None without one.
     """
@@ -59,6 +59,10 @@ class Unavailable(UmbraError):
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
         self.status: int | None = status
+
+
+class WrongAddress(Unavailable):
+    """What answers at the address is no server of Umbra, or speaks no TLS: to ask again does not help."""
 
 
 class Blocked(UmbraError):

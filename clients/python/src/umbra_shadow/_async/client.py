@@ -15,7 +15,7 @@ from .._client import ClientBase
 from .._core import LAST_WORDS, Core
 from .._requests import ATTEMPT, NoAnswer, Request, Response, Retry, path
 from .._terms import DefinitionLike, Objective
-from .._tools import UNSET, Call, Outcome, Tool, later, rules_in_force
+from .._tools import UNSET, Call, Outcome, Tool, later, rules_in_force, running
 from ..errors import APIError, UndecidedCall
 from . import io
 from .guardrails import guarded
@@ -206,7 +206,7 @@ class AsyncUmbra(ClientBase):
             core=self._core,
         )
         call = Call.given(described, arguments, function)
-        call.id, call.override = call_id or call.id, stub_override
+        call.id, call.override, call.guard = call_id or call.id, stub_override, self._core
         return await self._made(call)
 
     def sidecar(
@@ -270,22 +270,30 @@ class AsyncUmbra(ClientBase):
 
     async def _decided(self, call: Call) -> Any:
         """Makes a call as the boundary decides."""
+        if call.passes(self._core):
+            return await self._unreported(call)
         request = Request("POST", path("decide"), call.question(self._core), repeatable=True)
         try:
             answer = await self._decide(request)
         except UndecidedCall as gone:
             call.undecided(self._core, gone)
-            return await io.awaited(call.run())
+            return await self._unreported(call)
         except APIError as refused:
             raise self._refused(call.tool.name, refused) from refused
         stub = call.stub_of(answer)
         return stub if stub is not UNSET else await self._ran(call, answer, lambda: call.as_decided(call.run))
 
+    async def _unreported(self, call: Call) -> Any:
+        """Runs a call that has no decision of its own."""
+        with running(call):
+            return await io.awaited(call.run())
+
     async def _ran(self, call: Call, answer: Mapping[str, Any], run: Callable[[], Awaitable[Any]]) -> Any:
         """Runs a call, and reports its outcome."""
         outcome = Outcome(self._core, call)
         try:
-            result = await io.awaited(run())
+            with running(call):
+                result = await io.awaited(run())
         except BaseException as error:
             if not isinstance(error, call.pauses):
                 outcome.failed(error)
@@ -319,6 +327,7 @@ class AsyncUmbra(ClientBase):
                 continue
             pause = retry.answered(response)
             if pause is None:
+                self._core.answered()
                 return response
             await io.sleep(pause)
 

@@ -21,7 +21,7 @@ class AsyncDocument(DocumentBase):
 
     A change applies to the last known state (``If-Match`` is sent). Changes that others made meanwhile are merged with
     it, item by item, or the whole change is refused with :class:`Conflict`. While the server is away the text stays in
-    the last known state, the answer is ``degraded``, and a change is not ``stored``.
+    the last known state, the answer is ``degraded``, and a change is not ``stored``, which the log warns of once.
     """
 
     _session: AsyncSidecar

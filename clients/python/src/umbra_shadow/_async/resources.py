@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 import pydantic
 
 from .. import models
+from .._config import check_seconds
 from .._core import log
 from .._json import is_array
 from .._requests import NoAnswer, Request, Response, path
@@ -27,7 +28,7 @@ from .._resources import (
     waiting,
 )
 from .._terms import object_of, present
-from ..errors import APIError, Unavailable, problem_text
+from ..errors import APIError, Unavailable, WrongAddress
 from . import io
 
 if TYPE_CHECKING:
@@ -153,6 +154,8 @@ class AsyncEvents(_Resource):
 
         ``verdict`` is ``accepted``, ``rejected``, ``pending`` (not yet decided) or ``not_reviewed``.
         """
+        if wait != 0:
+            check_seconds("wait", wait)
         until = time.monotonic() + wait
         while True:
             left = max(0.0, until - time.monotonic())
@@ -292,15 +295,15 @@ class AsyncFindingStream:
                 async with io.aclosing(self._client._http.events(request, timeout)) as events:
                     async for event in events:
                         if isinstance(event, Response):
-                            if not event.is_temporary:
-                                raise APIError(str(request), event.status, event.body)
-                            raise NoAnswer(f"it answered {event.status}: {problem_text(event.body)}")
+                            if event.is_temporary or event.is_foreign:
+                                raise NoAnswer(event.fault, is_final=event.is_foreign)
+                            raise APIError(str(request), event.status, event.body)
                         was_open, pause = True, FIRST_PAUSE
                         self.resume_cursor = event.id or self.resume_cursor
                         if event.data:
                             yield self._client._parsed(models.Finding, object_of(event.data))
             except NoAnswer as gone:
-                if not was_open and time.monotonic() + pause >= until:
+                if not was_open and (gone.is_final or time.monotonic() + pause >= until):
                     raise Unavailable(f"{self._client.url} gave no answer: {gone}") from None
                 if pause == FIRST_PAUSE:
                     log.warning("umbra: findings are not followed until the server answers again: %s", gone)
@@ -338,6 +341,8 @@ class AsyncApprovals(_Resource):
         The wait ends when the approval expires, or ``timeout`` seconds have passed; then ``state`` may still be
         ``pending``. Outages of the server are waited out; raises :class:`Unavailable` if the time ends in one.
         """
+        if timeout not in (None, 0):
+            check_seconds("timeout", timeout)
         until = math.inf if timeout is None else time.monotonic() + timeout
         pause = FIRST_PAUSE
         while True:
@@ -345,8 +350,8 @@ class AsyncApprovals(_Resource):
                 approval = await self.get(approval_id)
                 if approval.state != "pending" or time.monotonic() >= until:
                     return approval
-            except Unavailable:
-                if time.monotonic() >= until:
+            except Unavailable as gone:
+                if isinstance(gone, WrongAddress) or time.monotonic() >= until:
                     raise
             await io.sleep(max(0.0, min(pause, until - time.monotonic())))
             pause = min(1.5 * pause, LONGEST_PAUSE)

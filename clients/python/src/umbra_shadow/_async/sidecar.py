@@ -62,9 +62,9 @@ class AsyncSidecar(Session):
     **A sidecar never stops the agent.** A request takes ``deadline`` seconds at most. If the server is away, late,
     faulty, or has lost the session, nothing is raised: the answer is ``degraded`` and allows the step, and its
     ``warnings`` tell what is missing. Only a text of more than 64 KiB is blocked then, so that length leads past no
-    rule. After three faults in a row no request is sent for 15 s. With ``strict``, such faults raise
-    :class:`Unavailable`. Faults of the program raise :class:`APIError`: a wrong key, or a request that breaks the API's
-    rules.
+    rule. After three faults in a row no request is sent for 15 s, or until the server answers another request of the
+    client. With ``strict``, such faults raise :class:`Unavailable`. Faults of the program raise :class:`APIError`: a
+    wrong key, or a request that breaks the API's rules.
 
     At the end of the block the session is closed as ``succeeded``, or as ``failed`` if an :class:`Exception` leaves the
     block. An ``outcome`` that was set before goes first, and ``summary`` is the result. A cancelled block sets no

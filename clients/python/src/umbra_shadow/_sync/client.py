@@ -16,7 +16,7 @@ from .._client import ClientBase
 from .._core import LAST_WORDS, Core
 from .._requests import ATTEMPT, NoAnswer, Request, Response, Retry, path
 from .._terms import DefinitionLike, Objective
-from .._tools import UNSET, Call, Outcome, Tool, later, rules_in_force
+from .._tools import UNSET, Call, Outcome, Tool, later, rules_in_force, running
 from ..errors import APIError, UndecidedCall
 from . import io
 from .guardrails import guarded
@@ -207,7 +207,7 @@ class Umbra(ClientBase):
             core=self._core,
         )
         call = Call.given(described, arguments, function)
-        call.id, call.override = call_id or call.id, stub_override
+        call.id, call.override, call.guard = call_id or call.id, stub_override, self._core
         return self._made(call)
 
     def sidecar(
@@ -271,22 +271,30 @@ class Umbra(ClientBase):
 
     def _decided(self, call: Call) -> Any:
         """Makes a call as the boundary decides."""
+        if call.passes(self._core):
+            return self._unreported(call)
         request = Request("POST", path("decide"), call.question(self._core), repeatable=True)
         try:
             answer = self._decide(request)
         except UndecidedCall as gone:
             call.undecided(self._core, gone)
-            return io.awaited(call.run())
+            return self._unreported(call)
         except APIError as refused:
             raise self._refused(call.tool.name, refused) from refused
         stub = call.stub_of(answer)
         return stub if stub is not UNSET else self._ran(call, answer, lambda: call.as_decided(call.run))
 
+    def _unreported(self, call: Call) -> Any:
+        """Runs a call that has no decision of its own."""
+        with running(call):
+            return io.awaited(call.run())
+
     def _ran(self, call: Call, answer: Mapping[str, Any], run: Callable[[], Any]) -> Any:
         """Runs a call, and reports its outcome."""
         outcome = Outcome(self._core, call)
         try:
-            result = io.awaited(run())
+            with running(call):
+                result = io.awaited(run())
         except BaseException as error:
             if not isinstance(error, call.pauses):
                 outcome.failed(error)
@@ -320,6 +328,7 @@ class Umbra(ClientBase):
                 continue
             pause = retry.answered(response)
             if pause is None:
+                self._core.answered()
                 return response
             io.sleep(pause)
 

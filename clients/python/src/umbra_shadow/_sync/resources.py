@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 import pydantic
 
 from .. import models
+from .._config import check_seconds
 from .._core import log
 from .._json import is_array
 from .._requests import NoAnswer, Request, Response, path
@@ -28,7 +29,7 @@ from .._resources import (
     waiting,
 )
 from .._terms import object_of, present
-from ..errors import APIError, Unavailable, problem_text
+from ..errors import APIError, Unavailable, WrongAddress
 from . import io
 
 if TYPE_CHECKING:
@@ -154,6 +155,8 @@ class Events(_Resource):
 
         ``verdict`` is ``accepted``, ``rejected``, ``pending`` (not yet decided) or ``not_reviewed``.
         """
+        if wait != 0:
+            check_seconds("wait", wait)
         until = time.monotonic() + wait
         while True:
             left = max(0.0, until - time.monotonic())
@@ -293,15 +296,15 @@ class FindingStream:
                 with io.closing(self._client._http.events(request, timeout)) as events:
                     for event in events:
                         if isinstance(event, Response):
-                            if not event.is_temporary:
-                                raise APIError(str(request), event.status, event.body)
-                            raise NoAnswer(f"it answered {event.status}: {problem_text(event.body)}")
+                            if event.is_temporary or event.is_foreign:
+                                raise NoAnswer(event.fault, is_final=event.is_foreign)
+                            raise APIError(str(request), event.status, event.body)
                         was_open, pause = True, FIRST_PAUSE
                         self.resume_cursor = event.id or self.resume_cursor
                         if event.data:
                             yield self._client._parsed(models.Finding, object_of(event.data))
             except NoAnswer as gone:
-                if not was_open and time.monotonic() + pause >= until:
+                if not was_open and (gone.is_final or time.monotonic() + pause >= until):
                     raise Unavailable(f"{self._client.url} gave no answer: {gone}") from None
                 if pause == FIRST_PAUSE:
                     log.warning("umbra: findings are not followed until the server answers again: %s", gone)
@@ -339,6 +342,8 @@ class Approvals(_Resource):
         The wait ends when the approval expires, or ``timeout`` seconds have passed; then ``state`` may still be
         ``pending``. Outages of the server are waited out; raises :class:`Unavailable` if the time ends in one.
         """
+        if timeout not in (None, 0):
+            check_seconds("timeout", timeout)
         until = math.inf if timeout is None else time.monotonic() + timeout
         pause = FIRST_PAUSE
         while True:
@@ -346,8 +351,8 @@ class Approvals(_Resource):
                 approval = self.get(approval_id)
                 if approval.state != "pending" or time.monotonic() >= until:
                     return approval
-            except Unavailable:
-                if time.monotonic() >= until:
+            except Unavailable as gone:
+                if isinstance(gone, WrongAddress) or time.monotonic() >= until:
                     raise
             io.sleep(max(0.0, min(pause, until - time.monotonic())))
             pause = min(1.5 * pause, LONGEST_PAUSE)

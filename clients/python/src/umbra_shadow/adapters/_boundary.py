@@ -7,7 +7,7 @@ import dataclasses
 import difflib
 import functools
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Set
 from typing import Any, Union
 
 from .._async.sidecar import AsyncSidecar
@@ -26,6 +26,8 @@ Rulebook = Union[Session, GuardrailsBase]
 
 # Reason of the block of a call whose outcome is stored already.
 FINISHED = "call_finished"
+# Most sets of tools whose names are compared with the settings.
+_MOST_CHECKED = 100
 # Exceptions in place of a result that are told to the model.
 REFUSALS = (Blocked, StubFault)
 
@@ -51,7 +53,8 @@ class ToolBoundary:
         stubs: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(umbra, ClientBase):
-            raise TypeError(f"an adapter needs a client, Umbra(...) or AsyncUmbra(...), not {type(umbra).__name__}")
+            found = f"the class {umbra.__name__}" if isinstance(umbra, type) else type(umbra).__name__
+            raise TypeError(f"an adapter needs a client, Umbra(...) or AsyncUmbra(...), not {found}")
         for setting, given, takes in (
             ("effects", effects, (Mapping,)),
             ("server", server, (str, Mapping)),
@@ -79,18 +82,30 @@ class ToolBoundary:
         self._core = umbra._core
         self._server = server
         self._effects, self._stubs = dict(effects or {}), dict(stubs or {})
+        self._checked: set[frozenset[str]] = set()
 
     def check_names(self, names: Iterable[str]) -> None:
         """Raises :class:`ValueError` if a setting misspells the name of one of the agent's tools.
 
         Names that resemble none are left alone: agents may share their settings.
         """
-        known = set(names)
+        for misspelt in self._misspelt(set(names)):
+            raise ValueError(misspelt)
+
+    def warn_of_names(self, names: Iterable[str]) -> None:
+        """Logs a warning where :meth:`check_names` raises: a run must not end by it. The agent may have more tools."""
+        known = frozenset(names)
+        if known not in self._checked and len(self._checked) < _MOST_CHECKED:
+            self._checked.add(known)
+            for misspelt in self._misspelt(known):
+                self._core.warn_once(misspelt, "umbra: %s", misspelt)
+
+    def _misspelt(self, known: Set[str]) -> Iterator[str]:
         servers = {} if isinstance(self._server, str) else self._server or {}
         for setting, given in (("effects", self._effects), ("server", servers), ("stubs", self._stubs)):
             for name in given.keys() - known:
                 if nearest := difflib.get_close_matches(name, known - given.keys(), 1):
-                    raise ValueError(f"{setting} names {name!r}, which is no tool here: is it {nearest[0]!r}?")
+                    yield f"{setting} names {name!r}, which is no tool here: is it {nearest[0]!r}?"
 
     def call(
         self,
@@ -115,7 +130,7 @@ class ToolBoundary:
             core=self._core,
         )
         call = Call.given(tool, arguments, run or _begun)
-        call.id, call.pauses = call_id or call.id, pauses
+        call.id, call.pauses, call.guard = call_id or call.id, pauses, self
         return call
 
     def made(self, call: Call) -> Any:
@@ -162,11 +177,11 @@ class ToolBoundary:
         """Runs a call that was asked about, and reports it."""
         from .._async.guardrails import finished
 
-        rules = self._rules or rules_in_force.get()
-        ran = run
+        client, rules, call.run = self._core.async_client(), self._rules or rules_in_force.get(), run
+        ran = functools.partial(client._unreported, call)
         if call.answer is not None:
-            ran = functools.partial(self._core.async_client()._ran, call, call.answer, lambda: call.as_decided(run))
-        if rules is None:
+            ran = functools.partial(client._ran, call, call.answer, lambda: call.as_decided(run))
+        if rules is None or call.judged_by is None:
             return await ran()
         planned = {"tool": call.tool.reference, "arguments": call.arguments}
         return await finished(rules.session._twin(AsyncSidecar), rules, call, planned, ran)

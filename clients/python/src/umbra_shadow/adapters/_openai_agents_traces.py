@@ -57,6 +57,7 @@ def note_waiting() -> None:
 
 def note_decision(call: Call, may_run: bool) -> None:
     """Notes the decision about the call of a tool which is being traced: the server finds it by agent and id."""
+    call = call.outer or call
     answer = call.answer or {}
     decision = answer.get("decision") or (None if may_run else "block")
     told = {"call_id": call.id, "decision": decision, "decision_id": answer.get("decision_id")}
@@ -111,6 +112,9 @@ class UmbraTracing(TracingProcessor):
     ``metadata["openai_agents"]`` has the ids of trace, span and parent. The call of a guarded tool is an event of the
     agent that it was decided for, with ``call_id`` and ``decision`` in ``metadata``; ``openai_agents`` has the SDK's
     ``agent``.
+
+    The key of ``umbra`` has the scope ``ingest``, and is for all of these agents: made without ``--agent``, or with
+    globs that their names match. The server refuses events of other agents (403), and the log names the first one.
 
     Events are posted in the background. ``most`` wait while the server is away; beyond them the oldest are dropped,
     which ``dropped`` counts. With ``trace_include_sensitive_data=False`` a trace has no texts, and only the

@@ -63,7 +63,8 @@ class EventQueue(PostQueue):
                 fault = words
             else:
                 faults = "; ".join(f"{one.pointer}: {one.detail}" for one in item.error.errors)
-                self.drop(1, f"{words}{faults and f' ({faults})'}")
+                of = f"agent {items[item.index].get('agent')!r}"
+                self.drop(1, f"{words}{faults and f' ({faults})'} ({of})")
         return busy, fault
 
 

@@ -11,7 +11,7 @@ import contextlib
 import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from typing import Any, Literal, TypeAlias, Union
+from typing import Any, Literal, TypeAlias, Union, cast
 
 from .._client import ClientBase
 from .._json import object_in
@@ -22,7 +22,7 @@ from ._extras import suggest_extra
 
 with suggest_extra("langchain"):
     from langchain.agents.middleware import AgentMiddleware
-    from langchain.agents.middleware.types import ToolCallRequest
+    from langchain.agents.middleware.types import ModelRequest, ModelResponse, ToolCallRequest
     from langchain.tools import ToolRuntime
     from langchain_core.messages import ToolMessage
     from langgraph.config import get_config
@@ -38,6 +38,15 @@ _IN_PLACE = (*REFUSALS, ToolError)
 _MOST_FINISHED = 10_000
 
 
+class _NoTools:
+    """Tools of the middleware itself: none. Raises :class:`TypeError` for the class in place of an instance."""
+
+    def __get__(self, middleware: object, owner: type) -> list[Any]:
+        if middleware is None:
+            raise TypeError("a middleware is an instance: middleware=[UmbraMiddleware(umbra)]")
+        return []
+
+
 class UmbraMiddleware(AgentMiddleware[Any, Any, Any]):
     """Middleware that has each call of a tool decided before it runs. Works with ``invoke`` and ``ainvoke``.
 
@@ -50,8 +59,11 @@ class UmbraMiddleware(AgentMiddleware[Any, Any, Any]):
     ``sidecar``: a session, whose guardrails are put around the same tools (or ``session.guardrails("warn")``).
     ``server``: the tools' server in rules and contracts, or servers by tool. ``effects``: ``read``, ``write`` or
     ``destructive`` by tool: declared reads run while the server is away, all other tools do not. ``stubs``: results in
-    rehearsal by tool, or functions that are called with the arguments as keywords.
+    rehearsal by tool, or functions that are called with the arguments as keywords. A name in them that resembles the
+    name of a tool is warned of in the log.
     """
+
+    tools = cast(Any, _NoTools())
 
     def __init__(
         self,
@@ -103,6 +115,20 @@ class UmbraMiddleware(AgentMiddleware[Any, Any, Any]):
                 if not (_is_finished(error) and await self._boundary.has_failed_async(call)):
                     return step.failure(error)
                 step.attempt += 1
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Compares the names of the tools, which the model is told, with those in the settings."""
+        self._boundary.warn_of_names(_names_of(request))
+        return handler(request)
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """Compares names as :meth:`wrap_model_call` does."""
+        self._boundary.warn_of_names(_names_of(request))
+        return await handler(request)
 
     def _call_id(self, request: ToolCallRequest, attempt: int) -> str | None:
         """Returns the id of a call, the same for each execution of a step of a graph that may be resumed.
@@ -200,6 +226,11 @@ class _Step:
     def _told(self, text: str, status: Literal["success", "error"] = "success") -> ToolMessage:
         asked = self._request.tool_call
         return ToolMessage(text, name=asked["name"], tool_call_id=asked["id"], status=status)
+
+
+def _names_of(request: ModelRequest[Any]) -> list[str]:
+    # A dictionary is a tool that the model's provider runs.
+    return [tool.name for tool in request.tools if not isinstance(tool, dict)]
 
 
 def _runtime_of(request: Any) -> ToolRuntime[Any, Any]:

@@ -109,6 +109,8 @@ def _guarded(tool: Tool, boundary: ToolBoundary, interrupts: bool) -> FunctionTo
     if not isinstance(tool, FunctionTool):
         raise TypeError(_unfit(tool))
     original = tool
+    # A guard beneath would ask about the call itself, which this one does.
+    setting = getattr(original.needs_approval, "beneath", original.needs_approval)
     # Calls between the question whether they need approval and their execution, by the model's id and arguments.
     planned: OrderedDict[tuple[str, str], list[Begun]] = OrderedDict()
 
@@ -116,7 +118,6 @@ def _guarded(tool: Tool, boundary: ToolBoundary, interrupts: bool) -> FunctionTo
         return await boundary.begin(boundary.call(original.name, arguments, description=original.description))
 
     async def needs_approval(context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
-        setting = original.needs_approval
         needs = setting if isinstance(setting, bool) else setting(context, arguments, call_id)
         if await needs if inspect.isawaitable(needs) else needs:
             note_waiting()
@@ -168,6 +169,7 @@ def _guarded(tool: Tool, boundary: ToolBoundary, interrupts: bool) -> FunctionTo
     tool = copy.copy(original)
     tool.on_invoke_tool = on_invoke_tool
     if interrupts:
+        setattr(needs_approval, "beneath", setting)
         tool.needs_approval = needs_approval
     return tool
 

@@ -44,7 +44,8 @@ class UmbraCapability(AbstractCapability[Any]):
     ``sidecar``: a session, whose guardrails are put around the same tools (or ``session.guardrails("warn")``).
     ``server``: the tools' server in rules and contracts, or servers by tool. ``effects``: ``read``, ``write`` or
     ``destructive`` by tool: declared reads run while the server is away, all other tools do not. ``stubs``: results in
-    rehearsal by tool, or functions that are called with the arguments as keywords.
+    rehearsal by tool, or functions that are called with the arguments as keywords. A name in them that resembles the
+    name of a tool is warned of in the log.
     """
 
     def __init__(
@@ -57,6 +58,9 @@ class UmbraCapability(AbstractCapability[Any]):
         stubs: Mapping[str, Any] | None = None,
         interrupts: bool | None = None,
     ) -> None:
+        if isinstance(umbra, RunContext):
+            # The framework calls a class among the capabilities as a function that returns one.
+            raise TypeError("a capability is an instance: capabilities=[UmbraCapability(umbra)]")
         self._boundary = ToolBoundary(umbra, sidecar, server, effects, stubs)
         self._interrupts = interrupts
 
@@ -97,6 +101,11 @@ class UmbraCapability(AbstractCapability[Any]):
         except REFUSALS as error:
             raise ToolFailed(refusal(error)) from None
         return dataclasses.replace(returned, return_value=result) if _has_parts(returned) else result
+
+    async def prepare_tools(self, ctx: RunContext[Any], tool_defs: list[ToolDefinition]) -> list[ToolDefinition]:
+        """Compares the names of the tools with those in the settings."""
+        self._boundary.warn_of_names(tool.name for tool in tool_defs)
+        return tool_defs
 
     def get_ordering(self) -> CapabilityOrdering:
         """Returns the last place in the chain: handlers of deferred calls come first."""
