@@ -106,10 +106,11 @@ testAdapter(server, "Mastra", runAgent);
 const ASKED: Call = { name: "refund", arguments: { payment: "p-1", amount: 500 } };
 const ALLOWED: Call = { name: "refund", arguments: { payment: "p-2", amount: 20 } };
 
-test("Mastra: of calls at the same time those that may run do, once", async () => {
+test("Mastra: of calls of one step that wait for an approval or run at once, each runs once", async () => {
   const umbra = server.client({ agent: unique("desk") });
   const shop = new Shop();
-  const model = modelOf([[ASKED, ALLOWED]]);
+  const last: Call = { name: "refund", arguments: { payment: "p-4", amount: 30 } };
+  const model = modelOf([[ALLOWED, ASKED, last]]);
   const agent = agentOf(model, guard(umbra, toolsOf(shop), { server: "shop" }));
   const paused = await agent.generate("go on");
   const { approvalId } = (paused.suspendPayload as { suspendPayload: ApprovalPayload }).suspendPayload;
@@ -117,10 +118,62 @@ test("Mastra: of calls at the same time those that may run do, once", async () =
   await umbra.approvals.approve(approvalId);
   const { text } = await agent.resumeGenerate({}, { runId: paused.runId ?? "" });
   assert.equal(text, "done");
+  assert.deepEqual(
+    shop.ran,
+    [ALLOWED, ASKED, last].map((call) => ["refund", call.arguments]),
+  );
+});
+
+test("Mastra: two calls of one step that wait are approved and resumed one after another", async () => {
+  const umbra = server.client({ agent: unique("desk") });
+  const shop = new Shop();
+  const second: Call = { name: "refund", arguments: { payment: "p-3", amount: 700 } };
+  const agent = agentOf(modelOf([[ASKED, second]]), guard(umbra, toolsOf(shop), { server: "shop" }));
+  let result = await agent.generate("go on");
+  const { runId = "" } = result;
+  for (const { arguments: given } of [ASKED, second]) {
+    const { toolCallId, suspendPayload } = result.suspendPayload as {
+      toolCallId: string;
+      suspendPayload: ApprovalPayload;
+    };
+    assert.deepEqual(suspendPayload.arguments, given);
+    await umbra.approvals.approve(suspendPayload.approvalId);
+    result = await agent.resumeGenerate({ approved: true }, { runId, toolCallId });
+  }
+  assert.equal(result.text, "done");
   assert.deepEqual(shop.ran, [
-    ["refund", ALLOWED.arguments],
     ["refund", ASKED.arguments],
+    ["refund", second.arguments],
   ]);
+});
+
+test("Mastra: a call that the framework declines does not run, though it is approved", async () => {
+  const agentId = unique("desk");
+  const umbra = server.client({ agent: agentId });
+  const shop = new Shop();
+  const tools = guard(umbra, toolsOf(shop), { server: "shop" });
+  const pause = async () => {
+    const model = modelOf([[ASKED, ALLOWED]]);
+    const agent = agentOf(model, tools);
+    const { runId = "", suspendPayload } = await agent.generate("go on");
+    const { toolCallId, suspendPayload: asked } = suspendPayload as {
+      toolCallId: string;
+      suspendPayload: ApprovalPayload;
+    };
+    await umbra.approvals.approve(asked.approvalId);
+    return { model, agent, place: { runId, toolCallId } };
+  };
+
+  const byData = await pause();
+  assert.equal((await byData.agent.resumeGenerate({ approved: false }, byData.place)).text, "done");
+  assert.match(resultsIn(byData.model)[0] ?? "", /shop\.refund was not run \(declined\): it was declined; do not/);
+
+  // The approval of the declined call is used up: the same call is asked about anew. In rehearsal it is declined too.
+  const byMethod = await pause();
+  await server.rehearse(agentId);
+  await byMethod.agent.declineToolCallGenerate({ ...byMethod.place, reason: "too dear" });
+  assert.match(resultsIn(byMethod.model)[0] ?? "", /\(declined\): it was declined: too dear; do not call it again/);
+  assert.deepEqual(shop.ran, [["refund", ALLOWED.arguments]]);
 });
 
 test("Mastra: a tool gets the data of its own suspension, and not that of an approval", async () => {

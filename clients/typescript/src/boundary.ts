@@ -1,8 +1,15 @@
 /** The execution boundary around tools: each call is decided by the server before it runs. */
 
 import { describeKind } from "./checks.js";
-import { type CallContext, CONTEXT, currentContext, overlaid } from "./context.js";
-import { type DecidedCall, isDecided, runDecided } from "./context.js";
+import {
+  type CallContext,
+  CONTEXT,
+  currentContext,
+  type DecidedCall,
+  isDecided,
+  overlaid,
+  runDecided,
+} from "./context.js";
 import { APIError, ApprovalRequired, Blocked, StubFault, Unavailable, UndecidedCall } from "./errors.js";
 import { OutcomeReporter } from "./outcomes.js";
 import { environment, processName, randomId } from "./platform.js";
@@ -207,7 +214,8 @@ export class Boundary {
 
   /** Returns the block of a call about which the server refuses to decide. */
   #refused(name: string, error: APIError): Blocked {
-    let detail = `Umbra refused the question: ${error.detail}`;
+    const faults = error.errors.slice(0, 3).map(({ pointer, detail }) => (pointer ? `${pointer}: ${detail}` : detail));
+    let detail = ["Umbra refused the question", error.detail, faults.join("; ")].filter(Boolean).join(": ");
     if (error.status === 401 || error.status === 403) {
       // The model can do nothing about keys: the log tells the operator.
       this.#warnOnce(error.status, `no call is decided, so none runs: ${error.message}`);

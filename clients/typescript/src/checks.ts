@@ -16,6 +16,12 @@ export function checkMembers(what: string, value: unknown, known: readonly strin
   throw new TypeError(`${what} takes no ${other}; it takes ${known.join(", ")}${near ? `: is it ${near}?` : ""}`);
 }
 
+/** Returns the signal of options that have nothing else. */
+export function signalOf(what: string, options: { signal?: AbortSignal | undefined }): AbortSignal | undefined {
+  checkMembers(what, options, ["signal"]);
+  return options.signal;
+}
+
 /** Returns the name that a misspelt one resembles most, if it resembles any: two thirds of both are the same. */
 export function closest(name: string, names: Iterable<string> = []): string | undefined {
   const likeness = (other: string) => (2 * commonLength(name, other)) / (name.length + other.length);

@@ -1,6 +1,6 @@
 /** Documents of a session, and the duty to keep them up to date. */
 
-import { checkMembers, checkObject, describeKind } from "./checks.js";
+import { checkMembers, checkObject, describeKind, signalOf } from "./checks.js";
 import { APIError, Conflict, NotUpdated } from "./errors.js";
 import type { Sidecar } from "./sidecar.js";
 import type { SidecarAnswer } from "./sidecar_answers.js";
@@ -205,8 +205,9 @@ export class Document {
 
   /** Reads the document again. */
   async read(options: SidecarOptions = {}): Promise<DocumentAnswer> {
+    const signal = signalOf("read(options)", options);
     try {
-      return this.#take(await this.#ask({ method: "GET", path: this.#path, repeatable: true }, options));
+      return this.#take(await this.#ask({ method: "GET", path: this.#path, repeatable: true }, { signal }));
     } catch (error) {
       if (error instanceof APIError && error.status === 404) return this.#take(missingDocument(this.name));
       throw error;
@@ -217,7 +218,7 @@ export class Document {
    * Makes edits by section and item, all of them or none. `by` is the author, the agent unless given.
    *
    * Throws {@link Conflict} if the document has changed meanwhile in the same places, and {@link APIError} if an edit
-   * cannot be made.
+   * cannot be made, or the document would be too long.
    */
   async edit(
     edits: DocumentEdit | readonly DocumentEdit[],
@@ -244,6 +245,7 @@ export class Document {
 
   /** Returns a page of the versions, oldest first, from the first version or from a cursor on. */
   async history(options: SidecarOptions & { cursor?: string } = {}): Promise<DocumentHistory> {
+    checkMembers("history(options)", options, ["cursor", "signal"]);
     const query = options.cursor === undefined ? "" : `?cursor=${encodeURIComponent(options.cursor)}`;
     const missing: DocumentHistory = {
       items: [],

@@ -14,6 +14,7 @@ interface MastraTool {
   id?: string;
   description?: string;
   outputSchema?: unknown;
+  suspendSchema?: unknown;
   mcp?: { annotations?: ToolAnnotations };
   execute?: (input: object, context?: MastraContext) => Promise<unknown>;
 }
@@ -52,7 +53,10 @@ export interface ApprovalPayload {
  *
  * Names are those of the record, as the model has them. The result of a blocked call is `{ error: true, message }`,
  * which Mastra gives for wrong arguments too, so the run goes on. A call that needs an approval is suspended with an
- * {@link ApprovalPayload}. What runs when it is resumed, with any data, is up to the approval in Umbra alone.
+ * {@link ApprovalPayload}. Resumed with `{ approved: false }`, as by `agent.declineToolCall`, it does not run. With any
+ * other data it is up to the approval in Umbra alone.
+ *
+ * Calls of one step run one after another, as of all tools that may be suspended: Mastra resumes no others.
  */
 export function guard<T extends Record<string, object>>(
   umbra: Umbra,
@@ -64,14 +68,27 @@ export function guard<T extends Record<string, object>>(
   return Object.fromEntries(Object.entries(tools).map(([name, tool]) => [name, guarded(calls, name, tool)])) as T;
 }
 
+const anyJson = () => ({});
+/** Schema that takes every payload. Mastra makes calls of tools with such a schema one after another. */
+const ANY_PAYLOAD = {
+  "~standard": {
+    version: 1,
+    vendor: "umbra",
+    validate: (value: unknown) => ({ value }),
+    jsonSchema: { input: anyJson, output: anyJson },
+  },
+};
+
 function guarded(calls: CallGuard, name: string, tool: MastraTool): MastraTool {
   const { execute } = tool;
   if (execute === undefined) return tool;
   const schema = outputSchema(tool.outputSchema);
   const copy = Object.assign(Object.create(Object.getPrototypeOf(tool)) as MastraTool, tool);
+  copy.suspendSchema ??= ANY_PAYLOAD;
   copy.execute = async (input, context) => {
     const place = context?.agent ?? context?.workflow ?? context;
     const approval = isApproval(place?.suspendPayload) ? place.suspendPayload : undefined;
+    const declined = approval && declineOf(approval, place?.resumeData);
     const call = {
       name,
       description: tool.description,
@@ -82,14 +99,20 @@ function guarded(calls: CallGuard, name: string, tool: MastraTool): MastraTool {
       signal: context?.abortSignal,
     };
     try {
-      return await calls.run(call, () => execute.call(tool, input, approval ? notResumed(context) : context));
+      const result = await calls.run(call, () => {
+        // Only now: the question has used the approval up, else it would let the next call with these arguments run.
+        if (declined) throw declined;
+        return execute.call(tool, input, approval ? notResumed(context) : context);
+      });
+      if (declined) throw declined;
+      return result;
     } catch (error) {
       if (!(error instanceof Blocked || error instanceof StubFault)) throw error;
       if (error instanceof ApprovalRequired && place?.suspend !== undefined && !approval) {
         const { approvalId, expiresAt, detail } = error;
         return await place.suspend({ tool: error.tool, arguments: call.arguments, approvalId, expiresAt, detail });
       }
-      return { error: true, message: error.message };
+      return { error: true, message: (declined ?? error).message };
     }
   };
   return copy;
@@ -97,6 +120,13 @@ function guarded(calls: CallGuard, name: string, tool: MastraTool): MastraTool {
 
 function isApproval(payload: unknown): payload is ApprovalPayload {
   return isRecord(payload) && "approvalId" in payload;
+}
+
+/** Returns the block of a call that was resumed with a no; undefined if it was not. */
+function declineOf(approval: ApprovalPayload, data: unknown): Blocked | undefined {
+  if (!isRecord(data) || data["approved"] !== false) return undefined;
+  const reason = typeof data["reason"] === "string" && data["reason"] ? `: ${data["reason"]}` : "";
+  return new Blocked(approval.tool, "declined", `it was declined${reason}; do not call it again`);
 }
 
 /** Returns the context without the data that the call was resumed with: the tool itself did not suspend. */

@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** A session of the sidecar: from attaching to closing, one step at a time. */
 
-import { checkList, checkMembers, checkObject, closest, segment } from "./checks.js";
+import { checkList, checkMembers, checkObject, closest, segment, signalOf } from "./checks.js";
 import { type CallContext, currentContext } from "./context.js";
 import { checkUpdated, Document, plainName, SeenDocuments } from "./document.js";
 import type { DocumentAnswer, SidecarOptions } from "./document.js";
@@ -194,13 +194,14 @@ export class Sidecar implements AsyncDisposable {
    */
   async turn(request: TurnRequest = {}, options: SidecarOptions = {}): Promise<Turn> {
     checkObject("turn", request, '{ intent: "edit the file" }');
+    const signal = signalOf("turn(request, options)", options);
     checkList("planned_calls", request.planned_calls);
     const place = this.#place(request);
     const planned = request.planned_calls?.map(sidecarCall);
     const texts = this.#seen.texts();
     const body = { ...request, ...place, planned_calls: planned, deadline_ms: this.#client.serverMs() };
     const form = { missing: empty.turn(), required: ["turn", "decision"] };
-    const turn = await this.askSession(form, { method: "POST", path: "/turns", body }, options.signal);
+    const turn = await this.askSession(form, { method: "POST", path: "/turns", body }, signal);
     this.#move(place, turn.turn > 0);
     if (turn.turn > 0) {
       this.#due = turn.documents_due;
@@ -215,10 +216,11 @@ export class Sidecar implements AsyncDisposable {
    */
   async message(request: MessageRequest, options: SidecarOptions = {}): Promise<MessageAnswer> {
     checkObject("message", request, '{ content: "Done." }');
+    const signal = signalOf("message(request, options)", options);
     checkList("tool_calls", request.tool_calls);
     checkList("results", request.results);
     const place = this.#place(request);
-    const answer = await this.#tell(request, place, options.signal);
+    const answer = await this.#tell(request, place, signal);
     this.#move(place, answer.message > 0);
     return answer;
   }
@@ -257,6 +259,7 @@ export class Sidecar implements AsyncDisposable {
   async guard(request: GuardRequest, options: SidecarOptions = {}): Promise<GuardAnswer> {
     this.#checkInUse();
     checkObject("guard", request, '{ call: { tool: "mail.send" } }');
+    const signal = signalOf("guard(request, options)", options);
     if ((request.call == null) === (request.message == null))
       throw new TypeError("guard takes a call or a message: { call: { tool } }");
     const asked = request.call == null ? request : { ...request, call: sidecarCall(request.call) };
@@ -267,13 +270,14 @@ export class Sidecar implements AsyncDisposable {
     };
     const tooLong = { ...(request.message != null && TOO_LONG), unjudged: true };
     const form = { missing: empty.guard(), required: ["decision"], tooLong };
-    return this.#connection.askWithOptionalSession(form, question, options.signal);
+    return this.#connection.askWithOptionalSession(form, question, signal);
   }
 
   /** Returns the tools of the session that fit `query` or the task, best first, as far as they may be offered. */
   async select(request: SelectRequest = {}, options: SidecarOptions = {}): Promise<Selection> {
     this.#checkInUse();
     checkObject("select", request, '{ query: "edit a file" }');
+    const signal = signalOf("select(request, options)", options);
     const query = request.query ?? this.#task;
     const { tools } = this.#attachment;
     const question = (session: string | undefined): SidecarRequest => {
@@ -285,7 +289,7 @@ export class Sidecar implements AsyncDisposable {
       return { method: "POST", path: "/v1/tools/select", body, repeatable: true };
     };
     const form = { missing: empty.selection(), required: ["ranked"] };
-    return this.#connection.askWithOptionalSession(form, question, options.signal);
+    return this.#connection.askWithOptionalSession(form, question, signal);
   }
 
   /**
@@ -313,8 +317,9 @@ export class Sidecar implements AsyncDisposable {
   async document(name: string, options: SidecarOptions = {}): Promise<Document> {
     this.#checkInUse();
     if (typeof name !== "string" || name === "") throw new TypeError('document takes a name, such as "todo"');
+    const signal = signalOf("document(name, options)", options);
     const document = new Document(this, name, this.#seen.known(name).latest);
-    await document.read(options);
+    await document.read({ signal });
     if (document.exists || document.degraded) return document;
     const near = closest(plainName(name), [...this.#connection.documents, ...this.#seen.names()]);
     const text = `the session has no document ${name}, which is empty until it is put: is ${near} meant?`;
@@ -338,14 +343,14 @@ export class Sidecar implements AsyncDisposable {
     } = {},
   ): Promise<Document> {
     checkMembers("ensureUpdated(name, options)", options, ["section", "since", "within", "signal"]);
-    const { section, since = "turn", within } = options;
+    const { section, since = "turn", within, signal } = options;
     if (since !== "turn" && since !== "session") throw new TypeError("since is turn or session");
-    let document = await this.document(name, options);
+    let document = await this.document(name, { signal });
     let before: string | undefined;
     if (within !== undefined) {
       before = document.text;
       await within(document);
-      document = await this.document(name, options);
+      document = await this.document(name, { signal });
     }
     const seen = this.#seen.of(name);
     const lower = document.name.toLowerCase();
@@ -367,6 +372,7 @@ export class Sidecar implements AsyncDisposable {
   async recordPattern(pattern: PatternRecord, options: SidecarOptions = {}): Promise<RecordedPattern> {
     this.#checkInUse();
     checkObject("recordPattern", pattern, '{ tools: ["grep"] }');
+    const signal = signalOf("recordPattern(pattern, options)", options);
     checkList("tools", pattern.tools);
     const { task_id } = this.#attachment;
     const body = {
@@ -380,7 +386,7 @@ export class Sidecar implements AsyncDisposable {
     return this.#connection.askWithoutSession(
       { missing: empty.recorded(), required: ["new"] },
       { method: "POST", path: "/v1/patterns", body },
-      options.signal,
+      signal,
     );
   }
 
@@ -394,10 +400,11 @@ export class Sidecar implements AsyncDisposable {
   ): Promise<FoundPatterns> {
     this.#checkInUse();
     checkObject("searchPatterns", query, '{ task: "fix the date bug" }');
+    const signal = signalOf("searchPatterns(query, options)", options);
     const body = { ...query, task: this.#taskOr(query.task, "searchPatterns"), ...this.#standing() };
     const request = { method: "POST", path: "/v1/patterns/search", body, repeatable: true } as const;
     const form = { missing: empty.patterns(), required: ["items"] };
-    return this.#connection.askWithoutSession(form, request, options.signal);
+    return this.#connection.askWithoutSession(form, request, signal);
   }
 
   /**
@@ -405,9 +412,10 @@ export class Sidecar implements AsyncDisposable {
    * its next message. Needs a key with the scope `admin`. Throws {@link Unavailable} if the note was not left.
    */
   async note(text: string, options: SidecarOptions = {}): Promise<void> {
+    const signal = signalOf("note(text, options)", options);
     const missing: SidecarAnswer = { degraded: false, warnings: [] };
     const request = { method: "POST", path: "/notes", body: { text } } as const;
-    const { degraded, warnings } = await this.askSession({ missing, required: ["id"] }, request, options.signal);
+    const { degraded, warnings } = await this.askSession({ missing, required: ["id"] }, request, signal);
     if (degraded) throw new Unavailable(warnings.join("; "));
   }
 
@@ -418,6 +426,7 @@ export class Sidecar implements AsyncDisposable {
    */
   async *stream(options: SidecarOptions & { after?: number } = {}): AsyncGenerator<SessionStep, void, void> {
     this.#checkInUse();
+    checkMembers("stream(options)", options, ["after", "signal"]);
     const { signal } = options;
     try {
       const path = `/v1/sessions/${await this.#connection.attached(this.#client.time(signal))}/messages`;
@@ -447,6 +456,7 @@ export class Sidecar implements AsyncDisposable {
     options: SidecarOptions = {},
   ): Promise<SessionSummary> {
     this.#checkInUse();
+    const signal = signalOf("close(outcome, options)", options);
     this.outcome = outcome;
     let answer = empty.summary();
     try {
@@ -460,7 +470,7 @@ export class Sidecar implements AsyncDisposable {
         repeatable: true,
       };
       try {
-        answer = await this.#client.ask({ missing: empty.summary() }, request, this.#client.time(options.signal));
+        answer = await this.#client.ask({ missing: empty.summary() }, request, this.#client.time(signal));
       } catch (error) {
         if (error instanceof MissedAnswer) keepEnd(this.#client.transport, request);
         throw this.#connection.lossOf(error);

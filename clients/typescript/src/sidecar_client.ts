@@ -112,7 +112,8 @@ export class SidecarClient {
       const { status } = answer;
       if (status < 200 || status >= 300) {
         const refusal = this.transport.refusal(request, answer);
-        if (status === 413 || status === 429) {
+        // A document that is too long, which is put or patched, is the program's to mend: no later attempt helps.
+        if ((status === 413 && request.method === "POST") || status === 429) {
           this.transport.health.answered();
           throw new MissedAnswer(refusal.message, status === 413 || isLong);
         }

@@ -533,6 +533,22 @@ test("arguments and results of any form reach their rules and their caller", asy
   });
 });
 
+test("a call that the server cannot judge is blocked with the faults that the model can mend", async () => {
+  const umbra = server.client({ agent: unique("coder") });
+  let deep: unknown = 1;
+  for (let level = 0; level < 50; level++) deep = [deep];
+  const nul = { a: "1\u0000", b: "2\u0000", c: "3\u0000", d: "4\u0000" };
+  for (const [given, text] of [
+    [{ a: deep }, /^Umbra refused the question: .*: \/arguments\/a\/0\S*: .*nested more than 32 deep/],
+    [nul, /: \/arguments\/a: contains U\+0000.*; \/arguments\/b: contains U\+0000.*; \/arguments\/c: [^;]*$/],
+  ] as const) {
+    await assert.rejects(
+      umbra.callTool({ tool: "get_x", arguments: given, effect: "read" }, () => assert.fail("it ran")),
+      (error) => isBlocked("invalid_request")(error) && text.test((error as Blocked).detail),
+    );
+  }
+});
+
 test("a wrong tool or call is refused at once", async () => {
   const umbra = server.client();
   assert.throws(

@@ -516,6 +516,10 @@ test("a document is made where there is none", async () => {
   await assert.rejects(notes.edit({ op: "append_item", section: "nowhere", text: "x" }), (error) => {
     return error instanceof APIError && error.errors[0]?.pointer === "/edits/0";
   });
+  await assert.rejects(notes.put("x".repeat(300_000)), (error) => {
+    return error instanceof APIError && error.status === 413 && /262144 are allowed/.test(error.message);
+  });
+  assert.deepEqual([notes.text, notes.degraded, s.degraded], ["# Notes\n", false, false]);
   const plan = await s.document("plan.yaml");
   await plan.put("# kept\nsteps: 1\n");
   assert.equal((await plan.edit({ op: "set_key", key: "steps", value: 2 })).text, "# kept\nsteps: 2\n");
