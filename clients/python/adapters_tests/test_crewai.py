@@ -100,6 +100,12 @@ class CrewAI(Stories, unittest.IsolatedAsyncioTestCase):
         return Told(list(model._seen), str(result))
 
 
+    def test_unguardable(self) -> None:
+        """A tool of another kind is refused at once."""
+        with self.assertRaisesRegex(TypeError, "a tool is a BaseTool, as @tool makes one, not function"):
+            guarded([lambda: 1], self.umbra)  # type: ignore[list-item]
+
+
 class CrewAIText(CrewAI):
     """The same stories with a model that has no API for tools."""
 

@@ -70,6 +70,11 @@ class MCP(Stories, unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(RuntimeError):
             await client.list_tools()
 
+    def test_unguardable(self) -> None:
+        """What is no session is refused at once."""
+        with self.assertRaisesRegex(TypeError, "guarded takes a ClientSession or a Client, not str"):
+            guarded("x", self.umbra)
+
     async def test_forms(self) -> None:
         """Refusals and stubs have the forms that the server's own proxy gives them."""
         calls: Calls = [("refund", {"payment": "p1", "amount": 5000.0}), ("break_down", {})]

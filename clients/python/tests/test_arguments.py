@@ -18,10 +18,17 @@ import pydantic.dataclasses
 import support
 from support import PATIENT, Case, Peer, answers, setUpModule
 
-from umbra_shadow import AsyncUmbra, Blocked, Umbra, UndecidedCall, _tools
+from umbra_shadow import APIError, AsyncFakeSidecar, AsyncUmbra, Blocked, Umbra, UndecidedCall, _tools
 from umbra_shadow._json import encoded
 
 __all__ = ["setUpModule"]
+
+
+def nested(levels: int) -> Any:
+    inner: Any = 1
+    for _ in range(levels):
+        inner = [inner]
+    return inner
 
 
 class Decided(Case):
@@ -78,6 +85,49 @@ class Decided(Case):
             with self.assertLogs("umbra_shadow", "WARNING") as logs:
                 await task
             self.assertEqual((self.ran, "changed while" in logs.output[0]), ([2], True), logs.output)
+
+    async def test_arguments_that_cannot_be_stored_are_not_decided_in_another_form(self) -> None:
+        async def run() -> None:
+            self.ran.append(1)
+
+        nul, key = r"contains U\+0000, which cannot be stored", "a\0b"
+        cases: list[tuple[Any, str]] = [
+            ("x\0y", nul),
+            ({key: 1}, nul),
+            ([["x\0y"]], nul),
+            *((nested(levels), "nested more than 32 deep") for levels in (31, 32, 50)),
+            *((nested(levels), "nested too deeply") for levels in (70, 900)),
+        ]
+        fake = AsyncFakeSidecar()
+        async with self.sidecar() as s, fake:
+            for value, wanted in cases:
+                for call in (
+                    self.umbra.call_tool("get_x", {"a": value}, run, effect="read"),
+                    s.guardrails().call_tool("get_x", {"a": value}, run),
+                    fake.guardrails().call_tool("get_x", {"a": value}, run),
+                ):
+                    with self.assertRaisesRegex(Blocked, wanted) as blocked:
+                        await call
+                    self.assertIn(blocked.exception.reason, ("invalid_request", "unreadable"))
+            asked = {"tool": "get_x", "arguments": {"a": "x\0y"}}
+            for question in (self.umbra.decide(asked), s.guard(asked), s.turn(planned_calls=[asked])):
+                with self.assertRaisesRegex(APIError, nul):
+                    await question
+            # The deepest arguments that are decided.
+            await self.umbra.call_tool("get_x", {"a": nested(30)}, run, effect="read")
+            await s.guardrails().call_tool("get_x", {"a": nested(29)}, run)
+            self.assertEqual(self.ran, [1, 1])
+
+    async def test_model_is_told_what_is_wrong_with_the_question(self) -> None:
+        async def run() -> None:
+            raise AssertionError("it ran")
+
+        with self.assertRaises(Blocked) as refused:
+            await self.umbra.call_tool("get_x", dict.fromkeys("abcd", "\0"), run)
+        fault = "contains U+0000, which cannot be stored: leave the character out"
+        faults = "; ".join(f"/arguments/{name}: {fault}" for name in "abc")
+        listed = "the request has invalid values; errors lists them"
+        self.assertEqual(refused.exception.detail, f"Umbra refused the question: {listed}: {faults}")
 
     async def test_function_that_returns_no_awaitable_is_no_fault(self) -> None:
         result = await self.umbra.call_tool("pay", {}, lambda: "paid", effect="write")  # type: ignore[arg-type, return-value]
@@ -149,7 +199,7 @@ class Forms(unittest.TestCase):
 
     def test_object_of_an_unknown_class_is_sent_as_its_class(self) -> None:
         deep: Any = Connection()
-        for _ in range(40):
+        for _ in range(20):
             deep = {"in": Options(1, deep)}
         sent = self.sent(a=Connection(), b=[{"c": Connection()}], d={Connection(): 1, ("e", Connection()): 2}, f=deep)
         self.assertEqual((sent["a"], sent["b"]), ("<Connection>", [{"c": "<Connection>"}]))
@@ -197,7 +247,8 @@ class Forms(unittest.TestCase):
         ring: list[Any] = []
         ring.append(ring)
         with Umbra("http://127.0.0.1:9") as umbra:
-            with self.assertRaisesRegex(ValueError, "^the arguments of bank.pay have no form in JSON: "):
+            words = r"^bank.pay was not run \(unreadable\): its arguments have no form in JSON: "
+            with self.assertRaisesRegex(Blocked, words):
                 umbra.call_tool("pay", {"order": ring}, lambda: self.fail("it ran"), server="bank")
 
     def test_values_that_json_does_not_have_equal_no_text(self) -> None:
@@ -246,6 +297,18 @@ class LongTexts(Case):
 
 
 class Documents(Case):
+    async def test_document_that_is_too_large_is_refused(self) -> None:
+        async with self.sidecar() as s:
+            document = await s.document("big")
+            for text in ("x " * 150_000, "x " * 2_500_000):
+                with self.assertRaises(APIError) as refused:
+                    await document.put(text)
+                self.assertEqual((refused.exception.status, document.exists), (413, False))
+            await document.put("x\n")
+            edit = {"op": "append_text", "text": "x " * 150_000}
+            with self.assertRaises(APIError):
+                await document.edit(edit)
+
     async def test_misspelt_name_of_a_document_is_told_once(self) -> None:
         async with self.sidecar(documents={"todo": support.TODO}) as s:
             with self.assertLogs("umbra_shadow", "WARNING") as logs:

@@ -131,6 +131,11 @@ class Queue(unittest.TestCase):
         self.assertEqual(self.outputs(umbra), ["before", *(f"{number}" for number in range(10))])
         self.assertEqual(queue.dropped, 0)
 
+    def test_number_of_events_that_wait_is_above_0(self) -> None:
+        for most in ("x", 0, None):
+            with self.assertRaisesRegex(ValueError, f"^most is a number of events above 0, not {most!r}$"):
+                self.queue(self.umbra, most)  # type: ignore[arg-type]
+
     def test_refused_events_are_told_once(self) -> None:
         queue = self.queue(self.umbra)
         with self.assertLogs("umbra_shadow", "WARNING") as log:

@@ -176,7 +176,7 @@ class ClientBase:
         body |= {name: one for name, one in given.items() if name != "tool" and one is not None}
         if is_mapping(body["arguments"]):
             body["arguments"] = as_arguments(body["arguments"].items())
-        return Request("POST", path("decide"), body, repeatable=True)
+        return Request("POST", path("decide"), body, repeatable=True, exact=True)
 
     def _decision(self, request: Request, response: Response) -> dict[str, Any]:
         """Returns the answer. Raises :class:`APIError` or :class:`UndecidedCall` if it is no decision."""
@@ -198,7 +198,8 @@ class ClientBase:
 
     def _refused(self, tool: str, refused: APIError) -> Blocked:
         """Returns the block of a call about which the server refuses to decide."""
-        detail = f"Umbra refused the question: {refused.detail}"
+        faults = "; ".join(f"{one.get('pointer')}: {one.get('detail')}" for one in refused.errors[:3])
+        detail = ": ".join(filter(None, ("Umbra refused the question", refused.detail, faults)))
         if refused.status in (401, 403):
             # The model can do nothing about keys: the log tells the operator.
             self._core.warn_once(f"http_{refused.status}", "umbra: no call is decided, so none runs: %s", refused)

@@ -144,6 +144,7 @@ class FakeServer:
         if self.is_away:
             raise httpx.ConnectError("the fake is away")
         try:
+            _check_storable(body)
             if step == "document":
                 return self.document(body, path, request.headers)
             answer = {**getattr(self, step)(body), **self.next(step)}
@@ -500,6 +501,17 @@ class _Refused(Exception):
 def _invalid(pointer: str, detail: str) -> _Refused:
     fault = {"pointer": pointer, "code": "missing" if "required" in detail else "value", "detail": detail}
     return _Refused(400, "invalid_request", "the request has invalid values; errors lists them", fault)
+
+
+def _check_storable(value: Any, pointer: str = "", levels: int = 32) -> None:
+    if isinstance(value, str) and "\0" in value:
+        raise _invalid(pointer, "contains U+0000, which cannot be stored: leave the character out")
+    if isinstance(value, (dict, list)):
+        if not levels:
+            raise _invalid(pointer, "arrays and objects are nested more than 32 deep: flatten the value")
+        for key, item in cast(Any, value.items() if is_object(value) else enumerate(cast(Any, value))):
+            _check_storable(key, pointer, levels)
+            _check_storable(item, f"{pointer}/{key}", levels - 1)
 
 
 def _ruling(decision: str, rule: str | None = None, reason: str | None = None) -> models.Ruling:

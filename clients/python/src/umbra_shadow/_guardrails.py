@@ -80,6 +80,8 @@ class Rules:
             return planned
         except Exception as odd:
             # Any exception of the arguments counts: a call that cannot be written is not judged.
+            if self.enforcement == "enforce" and isinstance(odd, Blocked):
+                raise
             if self.enforcement == "enforce":
                 detail = f"its arguments cannot be told: {type(odd).__name__}"
                 raise Blocked(tool.name, "unreadable", detail) from None
@@ -140,7 +142,8 @@ class Rules:
         if ruling.decision != "allow":
             self.session.interventions.append(ruling)
             level = logging.INFO if self.enforcement == "audit" else logging.WARNING
-            word = "blocks" if ruling.blocked else "warns of"
+            blocks = "blocks" if self.enforcement == "enforce" else "would block"
+            word = blocks if ruling.blocked else "warns of"
             log.log(level, "umbra: the rule %s %s %s: %s", ruling.rule, word, tool.name, ruling.reason)
         return ruling.blocked
 
@@ -158,6 +161,8 @@ class GuardrailsBase:
         name: str | None,
         ignore: Iterable[str],
     ) -> None:
+        if callable(enforcement):
+            raise TypeError("guardrails decorate a function with parentheses: write @s.guardrails()")
         if enforcement not in ENFORCEMENTS:
             hint = f"; a mode of the agent is guardrails(mode={enforcement!r})" if isinstance(enforcement, str) else ""
             raise ValueError(f"guardrails take {', '.join(ENFORCEMENTS)}, not {enforcement!r}{hint}")

@@ -19,6 +19,8 @@ import pydantic
 
 # Most values in the arguments or the result of a call: more of them mostly means a list that contains itself.
 MOST_VALUES = 250_000
+# Levels of a value from which on it is text. The server refuses arguments of more than 32 levels.
+_MOST_LEVELS, _MOST_LEVELS_GIVEN = 32, 64
 # Classes of values whose texts are what they are.
 _TEXTS = (
     numbers.Number,
@@ -81,18 +83,20 @@ def plain(
     dataclasses and pydantic's models, private fields and those with ``repr=False`` or ``exclude=True`` are left out.
 
     Members of objects and lists whose class is ``left_out`` are left out, at any depth. Raises :class:`ValueError` if
-    the value has more than ``most`` parts, and under ``strict`` for a value without a text of its own, such as a
-    function.
+    the value has more than ``most`` parts, under ``as_class`` for more than 64 levels, and under ``strict`` for a value
+    without a text of its own, such as a function. Without ``as_class`` the 32nd level of a value is text.
     """
     return _Plain(most, strict, left_out, as_class).of(value, 0)
 
 
-def encoded(value: Any) -> bytes:
+def encoded(value: Any, exact: bool = False) -> bytes:
     """Returns JSON as it is sent. U+0000 becomes U+FFFD: the server cannot store it, and results of tools may hold it.
 
+    Under ``exact`` it stays, and so do all levels, for the server to refuse: what it decides about is what runs.
     Raises :class:`ValueError` or :class:`RecursionError` if the value cannot be written.
     """
-    return json.dumps(_without_nul(plain(value)), ensure_ascii=False, allow_nan=False).encode("utf-8")
+    sent = plain(value, as_class=True) if exact else _without_nul(plain(value))
+    return json.dumps(sent, ensure_ascii=False, allow_nan=False).encode("utf-8")
 
 
 def typed(value: Any, hint: Any) -> Any:
@@ -141,10 +145,10 @@ class _Plain:
             return value.isoformat()
         if isinstance(value, datetime.timedelta):
             return value.total_seconds()
-        if depth >= 32 and not self.as_class:
+        if depth >= _MOST_LEVELS and not self.as_class:
             return _well_formed(str(value))
-        if depth >= 32 and isinstance(value, (dict, list, tuple)):
-            return _well_formed(json.dumps(value, ensure_ascii=False, default=_class_of))
+        if depth >= _MOST_LEVELS_GIVEN:
+            raise ValueError("it is nested too deeply")
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             hidden = _hidden(value) if self.as_class else ()
             names = [field.name for field in dataclasses.fields(value) if field.name not in hidden]

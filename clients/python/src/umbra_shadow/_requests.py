@@ -55,7 +55,10 @@ class NoAnswer(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """A request to the server. ``repeatable``: it may be sent again when the first answer may be lost."""
+    """A request to the server. ``repeatable``: it may be sent again when the first answer may be lost.
+
+    ``exact``: its body has calls to be judged, which are sent as they are.
+    """
 
     method: str
     path: str
@@ -63,6 +66,7 @@ class Request:
     params: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
     repeatable: bool = False
+    exact: bool = False
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -70,7 +74,7 @@ class Request:
     @functools.cached_property
     def data(self) -> bytes:
         """Body as it is sent: JSON in UTF-8, or nothing."""
-        return b"" if self.body is None else encoded(self.body)
+        return b"" if self.body is None else encoded(self.body, self.exact)
 
     @property
     def target(self) -> str:

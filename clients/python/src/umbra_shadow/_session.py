@@ -294,7 +294,7 @@ class Session:
         body = present(
             intent=intent, planned_calls=planned or None, limit=limit, always_include=references(always_include)
         )
-        return Request("POST", "turns", {**body, **moved, "deadline_ms": self._server_ms()})
+        return Request("POST", "turns", {**body, **moved, "deadline_ms": self._server_ms()}, exact=bool(planned))
 
     def _message_request(
         self,
@@ -320,9 +320,8 @@ class Session:
 
     def _guard_request(self, asked: Mapping[str, Any], moved: Mapping[str, Any], session: str | None) -> Request:
         who = {"session": session} if session else self._standing()
-        return Request(
-            "POST", path("guard"), {**asked, **who, **moved, "deadline_ms": self._server_ms()}, repeatable=True
-        )
+        body = {**asked, **who, **moved, "deadline_ms": self._server_ms()}
+        return Request("POST", path("guard"), body, repeatable=True, exact="call" in asked)
 
     def _pattern_request(
         self, task: str | None, task_id: str | None, tools: Sequence[ToolLike], **told: Any
@@ -383,7 +382,8 @@ class Session:
         if response.is_foreign:
             raise self._unanswered(request, response.fault)
         self._core.answered()
-        if status in (413, 429):
+        # A document that is too large stays so: its change is refused.
+        if status == 429 or (status == 413 and request.method not in ("PUT", "PATCH")):
             missed = TooLong if status == 413 or _is_long(request) else Missed
             raise missed(f"the server does not take this ({status}): {problem_text(response.body)}")
         if status >= 400:

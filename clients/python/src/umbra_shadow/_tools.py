@@ -239,11 +239,11 @@ class Call:
 
     @functools.cached_property
     def arguments(self) -> dict[str, Any]:
-        """Arguments as JSON. Raises whatever reading them raises, a :class:`ValueError` with the tool's name."""
+        """Arguments as JSON. Raises whatever reading them raises, :class:`Blocked` if they have no form in JSON."""
         try:
             return self._arguments()
         except ValueError as odd:
-            raise ValueError(f"the arguments of {self.tool.name} have no form in JSON: {odd}") from None
+            raise Blocked(self.tool.name, "unreadable", f"its arguments have no form in JSON: {odd}") from None
 
     def is_decided(self, core: Core | None) -> bool:
         """Returns True if the decision about a call around this one is that of this call too: two guards, one tool.

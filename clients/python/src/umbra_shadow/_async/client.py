@@ -272,7 +272,7 @@ class AsyncUmbra(ClientBase):
         """Makes a call as the boundary decides."""
         if call.passes(self._core):
             return await self._unreported(call)
-        request = Request("POST", path("decide"), call.question(self._core), repeatable=True)
+        request = Request("POST", path("decide"), call.question(self._core), repeatable=True, exact=True)
         try:
             answer = await self._decide(request)
         except UndecidedCall as gone:

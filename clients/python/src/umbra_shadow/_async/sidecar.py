@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
@@ -309,7 +310,7 @@ class AsyncSidecar(Session):
             @s.guardrails(server="files")
             async def edit_file(path: str, text: str) -> str: ...
 
-        As a block, ``with`` or ``async with``, it applies to every function that :meth:`AsyncUmbra.tool` decorates and
+        As a block it applies to every function that :meth:`AsyncUmbra.tool` decorates and
         that is called within the block, in tasks and ``asyncio.to_thread`` that are started there too. What the block
         returns decorates plain functions and has ``call_tool``; a block without any guarded call is warned of::
 
@@ -442,7 +443,7 @@ class AsyncSidecar(Session):
         until = time.monotonic() + self.deadline
         try:
             full = f"{path('sessions', await self._attached(until))}/{request.path}"
-            request = Request(request.method, full, request.body, request.params, request.headers, request.repeatable)
+            request = dataclasses.replace(request, path=full)
             try:
                 return await self._ask(kind, request, until)
             except APIError as refused:

@@ -273,7 +273,7 @@ class Umbra(ClientBase):
         """Makes a call as the boundary decides."""
         if call.passes(self._core):
             return self._unreported(call)
-        request = Request("POST", path("decide"), call.question(self._core), repeatable=True)
+        request = Request("POST", path("decide"), call.question(self._core), repeatable=True, exact=True)
         try:
             answer = self._decide(request)
         except UndecidedCall as gone:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
@@ -310,7 +311,7 @@ class Sidecar(Session):
             @s.guardrails(server="files")
             def edit_file(path: str, text: str) -> str: ...
 
-        As a block, ``with`` or ``with``, it applies to every function that :meth:`Umbra.tool` decorates and
+        As a block it applies to every function that :meth:`Umbra.tool` decorates and
         that is called within the block, in tasks and ``asyncio.to_thread`` that are started there too. What the block
         returns decorates plain functions and has ``call_tool``; a block without any guarded call is warned of::
 
@@ -443,7 +444,7 @@ class Sidecar(Session):
         until = time.monotonic() + self.deadline
         try:
             full = f"{path('sessions', self._attached(until))}/{request.path}"
-            request = Request(request.method, full, request.body, request.params, request.headers, request.repeatable)
+            request = dataclasses.replace(request, path=full)
             try:
                 return self._ask(kind, request, until)
             except APIError as refused:

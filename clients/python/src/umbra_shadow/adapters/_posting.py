@@ -33,7 +33,7 @@ class EventQueue(PostQueue):
     def __init__(self, umbra: ClientBase, most: int = 1_000) -> None:
         if not isinstance(umbra, ClientBase):
             raise TypeError(f"a client is needed, Umbra(...) or AsyncUmbra(...), not {type(umbra).__name__}")
-        if most < 1:
+        if not isinstance(most, int) or most < 1:
             raise ValueError(f"most is a number of events above 0, not {most!r}")
         super().__init__(umbra._core, most)
 

@@ -47,6 +47,9 @@ def guarded(
     rehearsal by tool, or functions that are called with the arguments as keywords.
     """
     given, boundary = tools_in(tools), ToolBoundary(umbra, sidecar, server, effects, stubs)
+    for tool in given:
+        if not isinstance(tool, BaseTool):
+            raise TypeError(f"a tool is a BaseTool, as @tool makes one, not {type(tool).__name__}")
     boundary.check_names(tool.name for tool in given)
     return [_GuardedTool.around(tool, boundary) for tool in given]
 

@@ -36,7 +36,7 @@ def guarded(
     """Returns a ``ClientSession``, or a ``Client``, each ``call_tool`` of which is decided before it is sent.
 
     All else is that of the session. A block is a result with ``isError`` and the reason as its text, and the stub of a
-    rehearsal a whole result. An ask is a result with ``isError`` as well, which tells of the approval; once it is
+    rehearsal the result's value. An ask is a result with ``isError`` as well, which tells of the approval; once it is
     approved (``umbra.approvals``), the same call runs. Progress callbacks and metadata are not sent to Umbra.
 
     ``server``: the server's name in rules and contracts. ``sidecar``: a session of the sidecar, whose guardrails are
@@ -44,6 +44,8 @@ def guarded(
     by tool: declared reads run while the server is away, all other tools do not. ``stubs``: results in rehearsal by
     tool, or functions that are called with the arguments as keywords.
     """
+    if not hasattr(session, "call_tool"):
+        raise TypeError(f"guarded takes a ClientSession or a Client, not {type(session).__name__}")
     return cast(S, _GuardedSession(session, ToolBoundary(umbra, sidecar, server, effects, stubs)))
 
 
