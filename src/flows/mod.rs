@@ -39,6 +39,7 @@ pub mod verdicts;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use tokio::sync::Notify;
 
 use self::{
     active_configuration::{ActiveConfiguration, RulesInForce},
@@ -164,7 +165,7 @@ impl Flows {
             parts.guarding,
             (Arc::clone(&settings), parts.workspace),
         );
-        let looks = looks((&store, &clock, &installation), &rules, &verdicts, &settings);
+        let looks = looks((&store, &clock, &installation), &rules, &verdicts, (&settings, writer.stored()));
         let otel = Otel::new((store.clone(), clock.clone(), installation.clone()), events.clone(), looks.clone());
         let flagging = Flagging(settings.boundary.hooks.flagged);
         let flows = Self {
@@ -244,7 +245,7 @@ fn looks(
     (store, clock, installation): (&Store, &Clock, &Installation),
     rules: &RulesInForce,
     verdicts: &Verdicts,
-    settings: &Arc<Settings>,
+    (settings, stored): (&Arc<Settings>, Arc<Notify>),
 ) -> Looks {
     let (store, clock, installation) = (store.clone(), clock.clone(), installation.clone());
     Looks {
@@ -254,5 +255,6 @@ fn looks(
         installation,
         verdicts: verdicts.clone(),
         settings: Arc::clone(settings),
+        stored,
     }
 }

@@ -268,8 +268,9 @@ async fn two_processes_and_kills_lose_no_event_of_a_batch() {
     let schema = Schema::fresh().await;
     let start = async || {
         let shadows = shadows("{max_events: 8, max_wait: 300ms}", ", cooldown: 0s");
-        let settings = format!("{}queue: {{heartbeat: 200ms, fence_after: 1s, dead_after: 2s}}\n", settings(&model));
-        Umbra::with().shadows(&shadows).settings(&settings).on(&schema).go().await
+        let settings = format!("{}queue: {{fence_after: 1s, dead_after: 2s}}\n", settings(&model));
+        let start = Umbra::with().shadows(&shadows).settings(&settings).on(&schema);
+        start.env("UMBRA__QUEUE__HEARTBEAT", "200ms").go().await
     };
     let mut servers = vec![start().await, start().await];
     forgetful(&schema).await;

@@ -29,7 +29,7 @@ fn postmaster(data: &Path) -> Option<String> {
 async fn the_second_goes_on(end: impl FnOnce(&mut Umbra)) {
     let data = TempDir::new().unwrap();
     let dir = fs::canonicalize(data.path()).unwrap();
-    let schema = Schema { name: "umbra".into() };
+    let schema = Schema::named("umbra").await;
     let start = || Umbra::with().on(&schema).env("UMBRA__STORAGE__DATA_DIR", dir.display().to_string());
     let (mut first, mut second) = (start().go().await, start().go().await);
     first.unchecked();

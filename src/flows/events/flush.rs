@@ -54,6 +54,8 @@ pub(in crate::flows) struct Flusher {
     pub waiting: Arc<AtomicBool>,
     /// Notified when unleased jobs were stored, since other processes may have free slots.
     pub ring: Arc<Notify>,
+    /// Notified when events were stored, for the built-in checks.
+    pub stored: Arc<Notify>,
     /// Reviews that the last transaction leased to this process, until it is known to have committed.
     pub leased: Vec<ReviewId>,
 }
@@ -61,14 +63,15 @@ pub(in crate::flows) struct Flusher {
 impl Flusher {
     pub fn new(reservations: Reservations) -> Self {
         let replica = reservations.clock.new_id();
-        Self { reservations, replica, waiting: Arc::default(), ring: Arc::default(), leased: Vec::new() }
+        let (waiting, ring, stored) = Default::default();
+        Self { reservations, replica, waiting, ring, stored, leased: Vec::new() }
     }
 
     /// Returns another flusher of the same process.
     pub fn sibling(&self) -> Self {
-        let Self { reservations, replica, waiting, ring, .. } = self;
-        let (waiting, ring) = (Arc::clone(waiting), Arc::clone(ring));
-        Self { reservations: reservations.clone(), replica: *replica, waiting, ring, leased: Vec::new() }
+        let Self { reservations, replica, waiting, ring, stored, .. } = self;
+        let (waiting, ring, stored) = (Arc::clone(waiting), Arc::clone(ring), Arc::clone(stored));
+        Self { reservations: reservations.clone(), replica: *replica, waiting, ring, stored, leased: Vec::new() }
     }
 
     /// Stores events, or finds them known by their keys; without `by_keys`, their keys do not count.
@@ -139,9 +142,10 @@ impl Flusher {
         Ok(Flushed { fates, handed, unleased })
     }
 
-    /// Starts the leased jobs after a commit, and wakes the workers that have free slots for the rest.
+    /// Starts the leased jobs after a commit, and wakes the workers that have free slots for the rest, and the checks.
     pub fn hand_over(&mut self, handed: Vec<LeasedJob>, unleased: bool) {
         self.leased.clear();
+        self.stored.notify_one();
         for handed in handed {
             self.reservations.intake.hand_over(handed);
         }

@@ -55,6 +55,11 @@ impl Writer {
         Arc::clone(&self.flusher.ring)
     }
 
+    /// Returns the notification of stored events.
+    pub fn stored(&self) -> Arc<Notify> {
+        Arc::clone(&self.flusher.stored)
+    }
+
     /// Stores events until every sender is gone or `stop` is cancelled; events taken by then are still answered.
     pub async fn run(self, stop: CancellationToken) {
         group_commit::run(self, stop).await;

@@ -5,15 +5,14 @@ mod look;
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::Instant;
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    flows::{
-        active_configuration::RulesInForce,
-        rounds::{FailureLog, pause},
-        verdicts::Verdicts,
-    },
+    flows::{active_configuration::RulesInForce, rounds::FailureLog, verdicts::Verdicts},
     telemetry::metric,
 };
 use umbra_config::Settings;
@@ -24,8 +23,10 @@ use umbra_store::{
     looks::{LookBounds, NextLook},
 };
 
-/// Pause between looks for new events.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
+/// Longest pause between looks for new events: those of a process that has died.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+/// Pause after events were stored, so that events close together share a page.
+const BETWEEN_PAGES: Duration = Duration::from_millis(25);
 /// Longest pause between two pages, so that a page that waited long for the database does not delay the next as long.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// Most sequence numbers, events and bytes of a page, and most events of a page that is tried again. A page is in
@@ -50,6 +51,8 @@ pub struct Looks {
     pub verdicts: Verdicts,
     /// Settings in force since the start.
     pub settings: Arc<Settings>,
+    /// Notified when this process has stored events.
+    pub stored: Arc<Notify>,
 }
 
 impl Looks {
@@ -64,8 +67,14 @@ impl Looks {
             let started = Instant::now();
             let looked = self.look(if log.is_failing { EVENTS_AGAIN } else { EVENTS }).await;
             log.note(&looked);
-            let rest = if looked.unwrap_or(false) { self.pause(started.elapsed()) } else { BETWEEN_LOOKS };
-            if !pause(&stop, rest).await {
+            let rest = async {
+                if looked.unwrap_or(false) {
+                    sleep(self.pause(started.elapsed())).await;
+                } else if timeout(BETWEEN_LOOKS, self.stored.notified()).await.is_ok() {
+                    sleep(BETWEEN_PAGES).await;
+                }
+            };
+            if stop.run_until_cancelled(rest).await.is_none() {
                 return;
             }
         }

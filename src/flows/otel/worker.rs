@@ -36,6 +36,9 @@ use umbra_store::{
 
 /// Pause between looks for traces that are due.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
+/// Pause between looks after a minute in which no trace arrived or was due.
+const BETWEEN_IDLE_LOOKS: Duration = Duration::from_secs(1);
+const IDLE: Duration = Duration::from_mins(1);
 /// Pause between deletions.
 const BETWEEN_DELETIONS: Duration = Duration::from_mins(1);
 /// Most traces that are assembled at a time.
@@ -64,6 +67,7 @@ impl Otel {
     pub async fn assemble_until(self, stop: CancellationToken) {
         let mut log = FailureLog::new("a trace cannot be assembled", "traces are assembled again");
         let mut deleted = Instant::now();
+        let mut busy: Option<Instant> = None;
         let mut running: JoinSet<anyhow::Result<()>> = JoinSet::new();
         while !stop.is_cancelled() {
             if deleted.elapsed() > BETWEEN_DELETIONS {
@@ -73,9 +77,17 @@ impl Otel {
                 }
             }
             let started = self.start_due(&mut running).await;
+            if !running.is_empty() {
+                busy = Some(Instant::now());
+            }
+            let is_idle = busy.is_none_or(|busy| busy.elapsed() > IDLE);
+            let rest = if is_idle { BETWEEN_IDLE_LOOKS } else { BETWEEN_LOOKS };
             log.note(&tokio::select! {
                 () = stop.cancelled() => break,
-                _ = timeout(BETWEEN_LOOKS, self.0.arrived.notified()) => started.map_err(Into::into),
+                arrived = timeout(rest, self.0.arrived.notified()) => {
+                    busy = arrived.ok().map(|()| Instant::now()).or(busy);
+                    started.map_err(Into::into)
+                }
                 Some(ended) = running.join_next() => ended.unwrap_or(Ok(())),
             });
         }

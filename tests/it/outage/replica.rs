@@ -39,6 +39,7 @@ async fn paused_server_writes_no_late_result_after_takeover() {
         Umbra::with()
             .shadows(SHADOWS)
             .settings(&settings)
+            .env("UMBRA__QUEUE__HEARTBEAT", "200ms")
             .env("UMBRA__QUEUE__FENCE_AFTER", "600ms")
             .env("UMBRA__QUEUE__DEAD_AFTER", dead_after)
     };

@@ -11,7 +11,10 @@ use std::{
 };
 
 use nix::sys::statvfs::statvfs;
-use sqlx::{Connection, PgConnection, Row, postgres::PgRow};
+use sqlx::{
+    Connection, PgConnection, PgPool, Row,
+    postgres::{PgPoolOptions, PgRow},
+};
 use tokio::sync::OnceCell;
 use umbra_store::postgres::{PrivateOptions, PrivatePostgres};
 
@@ -62,15 +65,23 @@ async fn server() -> &'static PrivatePostgres {
 pub struct Schema {
     /// Name of the schema.
     pub name: String,
+    /// Connections for single statements: a new one costs more than most statements.
+    pool: PgPool,
 }
 
 impl Schema {
     /// Returns a schema that was never used.
     pub async fn fresh() -> Self {
         let number = SCHEMAS.fetch_add(1, Ordering::Relaxed);
-        let schema = Self { name: format!("t{}_{number}", std::process::id()) };
+        let schema = Self::named(&format!("t{}_{number}", std::process::id())).await;
         schema.run(&format!("DROP SCHEMA IF EXISTS {} CASCADE", schema.name)).await;
         schema
+    }
+
+    /// Returns a schema of the shared server by its name.
+    pub async fn named(name: &str) -> Self {
+        let options = server().await.connect_options().options([("search_path", name)]);
+        Self { name: name.to_owned(), pool: PgPoolOptions::new().max_connections(2).connect_lazy_with(options) }
     }
 
     /// Returns a connection that sees the schema.
@@ -81,8 +92,7 @@ impl Schema {
 
     /// Runs statements.
     pub async fn run(&self, sql: &str) {
-        let mut connection = self.connect().await;
-        sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned())).execute(&mut connection).await.expect(sql);
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned())).execute(&self.pool).await.expect(sql);
     }
 
     /// Returns the first column of the first row.
@@ -95,8 +105,7 @@ impl Schema {
 
     /// Returns all rows.
     pub async fn rows(&self, sql: &str) -> Vec<PgRow> {
-        let mut connection = self.connect().await;
-        sqlx::query(sqlx::AssertSqlSafe(sql.to_owned())).fetch_all(&mut connection).await.expect(sql)
+        sqlx::query(sqlx::AssertSqlSafe(sql.to_owned())).persistent(false).fetch_all(&self.pool).await.expect(sql)
     }
 
     /// Stops the database's clock of this schema at this moment (RFC 3339).

@@ -125,8 +125,8 @@ impl Start {
                 files.path().join("observations.jsonl").display().to_string(),
             ),
             ("UMBRA__BOUNDARY__AUDIT__DIR".to_owned(), files.path().join("audit").display().to_string()),
-            ("UMBRA__QUEUE__HEARTBEAT".to_owned(), "200ms".to_owned()),
-            ("UMBRA__QUEUE__POLL".to_owned(), "200ms".to_owned()),
+            ("UMBRA__QUEUE__HEARTBEAT".to_owned(), "1s".to_owned()),
+            ("UMBRA__QUEUE__POLL".to_owned(), "1s".to_owned()),
             ("UMBRA__DATABASE__MAX_CONNECTIONS".to_owned(), "8".to_owned()),
             // A test that counts the calls of a model wants no probes.
             ("UMBRA__LLM__PROBE".to_owned(), "false".to_owned()),
