@@ -154,7 +154,7 @@ export class Guardrails {
     this.#asked.add(plainToolName(toolName(tool)));
     const reference = server ? { server, name } : { name };
     try {
-      return { tool: reference, arguments: argumentsJson(named, withoutNul) };
+      return { tool: reference, arguments: argumentsJson(named) };
     } catch (error) {
       if (this.enforcement === "enforce") {
         const detail = `its arguments cannot be written as JSON: ${errorText(error)}`;

@@ -266,7 +266,7 @@ export class Sidecar implements AsyncDisposable {
     const question = (session: string | undefined): SidecarRequest => {
       const who = session === undefined ? this.#standing() : { session };
       const body = { ...who, ...asked, deadline_ms: this.#client.serverMs() };
-      return { method: "POST", path: "/v1/guard", body, repeatable: true };
+      return { method: "POST", path: "/v1/guard", body, repeatable: true, isExact: request.call != null };
     };
     const tooLong = { ...(request.message != null && TOO_LONG), unjudged: true };
     const form = { missing: empty.guard(), required: ["decision"], tooLong };

@@ -5,7 +5,7 @@ import { APIError, Unavailable } from "./errors.js";
 import { Semaphore, ServerHealth } from "./health.js";
 import { readAnswer, type SidecarAnswer } from "./sidecar_answers.js";
 import type { Transport } from "./transport.js";
-import { toJson, withoutNul } from "./values.js";
+import { toJson, wellFormed, withoutNul } from "./values.js";
 
 /** There is no answer, and the agent goes on. The message tells what is missing. */
 export class MissedAnswer extends Error {
@@ -25,6 +25,8 @@ export interface SidecarRequest {
   headers?: Record<string, string> | undefined;
   /** True if the request may be sent again when the connection fails. */
   repeatable?: boolean;
+  /** True if its body has a call to be judged, which is sent as it is: U+0000 is for the server to refuse. */
+  isExact?: boolean;
 }
 
 /** Form of the answer to a request. */
@@ -89,7 +91,7 @@ export class SidecarClient {
   /** Returns the answer. Throws {@link MissedAnswer} without one, and {@link APIError} for a wrong request. */
   async ask<A extends object>(form: AnswerForm<A>, request: SidecarRequest, time: RequestTime): Promise<A> {
     const began = performance.now();
-    const { body, bytes } = written(request.body);
+    const { body, bytes } = written(request);
     // The deadline does not run while a request waits for its place: else some of many calls would go unasked.
     return this.#places.run(async () => {
       const isLong = bytes > LONG;
@@ -149,10 +151,10 @@ export class SidecarClient {
   }
 }
 
-function written(body: object | undefined): { body: string | undefined; bytes: number } {
+function written({ body, isExact }: SidecarRequest): { body: string | undefined; bytes: number } {
   if (body === undefined) return { body, bytes: 0 };
   try {
-    const text = JSON.stringify(toJson(body, Infinity, withoutNul));
+    const text = JSON.stringify(toJson(body, Infinity, isExact ? wellFormed : withoutNul));
     return { body: text, bytes: text.length > LONG / 3 ? new TextEncoder().encode(text).length : text.length };
   } catch (error) {
     throw new MissedAnswer(`the request cannot be written as JSON: ${String(error)}`, true);

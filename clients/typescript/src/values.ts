@@ -18,8 +18,8 @@ export function toJson(value: unknown, most = Infinity, clean = wellFormed): unk
  * Converts the arguments of a call to JSON, as {@link toJson} does, with `<ClassName>` in place of instances of a
  * program's classes: they may hold keys and connections, and no model gives them.
  */
-export function argumentsJson(given: Record<string, unknown>, clean = wellFormed): Record<string, unknown> {
-  return converted(given, MOST_VALUES, clean, true) as Record<string, unknown>;
+export function argumentsJson(given: Record<string, unknown>): Record<string, unknown> {
+  return converted(given, MOST_VALUES, wellFormed, true) as Record<string, unknown>;
 }
 
 /** Returns the body of a request as text. Throws {@link TypeError} with its name if it has no form in JSON. */
@@ -98,7 +98,7 @@ function className(instance: object): string {
 }
 
 /** Replaces halves of characters, which UTF-8 cannot hold. */
-function wellFormed(text: string): string {
+export function wellFormed(text: string): string {
   return text.replace(/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g, "\uFFFD");
 }
 
