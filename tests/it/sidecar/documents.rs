@@ -53,13 +53,17 @@ async fn write_needs_its_base_etag_and_merges_or_is_refused() {
         "{}",
         wrong.body
     );
-    let text = umbra.document("PATCH", &path, None, &json!({"edits": ["x"]})).await;
-    assert_eq!(
-        text.body["errors"][0]["detail"].as_str().map(|words| words.ends_with("expected an object")),
-        Some(true),
-        "{}",
-        text.body
-    );
+    for (edit, expected) in [
+        (json!("x"), "expected an object"),
+        (
+            json!({"op": "remove_item", "section": "a", "item": "one"}),
+            r#"expected an item, such as {"text": "find the bug"} or {"index": 1}"#,
+        ),
+    ] {
+        let refused = umbra.document("PATCH", &path, None, &json!({"edits": [edit]})).await;
+        let detail = refused.body["errors"][0]["detail"].as_str().unwrap_or_default();
+        assert!(detail.ends_with(expected), "{}", refused.body);
+    }
     assert_eq!(umbra.get(&path).await["version"], 3);
     for name in ["..%2F..%2Fetc", "a%2Fb", "con", ".hidden", "%00", "%E2%80%AE"] {
         let path = format!("/v1/sessions/{id}/documents/{name}");

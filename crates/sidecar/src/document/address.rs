@@ -9,7 +9,7 @@ use super::{Document, ElementKind, edit::EditError, lines};
 ///
 /// A text selects the item with exactly this text. If no item has it, the only one that contains it, in any case.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = r#"an item, such as {"text": "find the bug"} or {"index": 1}"#)]
 pub struct ItemRef {
     /// `x` of `<!-- id: x -->`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
