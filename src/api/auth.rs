@@ -157,6 +157,15 @@ const UNKNOWN_PATIENCE: Duration = Duration::from_secs(2);
 /// Longest age of the list while the database is away; decisions, and events that are spooled, have no such limit.
 const HOLDS_FOR: Duration = Duration::from_mins(15);
 
+/// Reason to read the list again.
+#[derive(Clone, Copy)]
+enum Need {
+    /// The list may have changed.
+    Known,
+    /// A key is not on the list: another process may have made it a moment ago.
+    Unknown,
+}
+
 /// Read of the list that is under way.
 type Reading = Pin<Box<dyn Future<Output = Result<KnownKeys, StoreError>> + Send>>;
 
@@ -234,7 +243,7 @@ impl KeyRing {
             Class::Ingest if self.known.load().at.elapsed() > HOLDS_FOR && spools() => Duration::MAX,
             _ => HOLDS_FOR,
         };
-        self.keep_fresh(FRESH_FOR, PATIENCE, holds_for).await?;
+        self.keep_fresh(Need::Known, holds_for).await?;
         let known = self.known.load();
         if class == Class::Telemetry && known.none {
             // Exporters of other products always send some key.
@@ -257,8 +266,7 @@ impl KeyRing {
         if let Some(grant) = known.by_hash.get(hash.as_slice()) {
             return Ok(Caller(Some(Arc::clone(grant))));
         }
-        // Another process may have made the key a moment ago.
-        self.keep_fresh(UNKNOWN_FRESH_FOR, UNKNOWN_PATIENCE, holds_for).await?;
+        self.keep_fresh(Need::Unknown, holds_for).await?;
         match self.known.load().by_hash.get(hash.as_slice()) {
             Some(grant) => Ok(Caller(Some(Arc::clone(grant)))),
             None if self.store.is_away() => Err(Problem::database_unavailable(
@@ -268,14 +276,22 @@ impl KeyRing {
         }
     }
 
-    /// Reads the keys again if they are older than `fresh_for`, and waits up to `patience`. One request at a time does
-    /// so; other requests go on with the known list. While the database hangs, only that request waits.
-    async fn keep_fresh(&self, fresh_for: Duration, patience: Duration, holds_for: Duration) -> Result<(), Problem> {
+    /// Reads the keys again if they are too old. One request at a time does so. Meanwhile requests with a known key go on
+    /// with the known list, also while the database hangs; those with an unknown key wait for the new list.
+    async fn keep_fresh(&self, need: Need, holds_for: Duration) -> Result<(), Problem> {
+        let (fresh_for, patience) = match need {
+            Need::Known => (FRESH_FOR, PATIENCE),
+            Need::Unknown => (UNKNOWN_FRESH_FOR, UNKNOWN_PATIENCE),
+        };
         let age = || self.known.load().at.elapsed();
         if age() < fresh_for {
             return Ok(());
         }
-        let Ok(mut reading) = self.reading.try_lock() else { return Ok(()) };
+        let reading = match need {
+            Need::Known => self.reading.try_lock().ok(),
+            Need::Unknown => timeout(patience, self.reading.lock()).await.ok(),
+        };
+        let Some(mut reading) = reading.filter(|_| age() >= fresh_for) else { return Ok(()) };
         let mut result = Ok(());
         for waits in [if reading.is_some() { Duration::ZERO } else { patience }, patience] {
             let known = reading.get_or_insert_with(|| Box::pin(read(self.store.clone())));

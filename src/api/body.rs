@@ -165,9 +165,9 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
     shortened(pointer)
 }
 
-/// Cuts a text to 200 characters: long input is not echoed.
+/// Cuts a text to 400 characters: long input is not echoed.
 fn shortened(text: String) -> String {
-    match text.char_indices().nth(200) {
+    match text.char_indices().nth(400) {
         Some((end, _)) => text.get(..end).unwrap_or_default().to_owned() + "…",
         None => text,
     }

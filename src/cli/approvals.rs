@@ -54,14 +54,14 @@ pub(super) async fn run(
             let state = Some(state).filter(|state| state != "all");
             let query = json!({"state": state, "agent": agent, "tool": tool, "limit": limit});
             let list = remote.get("v1/approvals", &query).await?;
-            let mut rows = table::new(&["id", "state", "agent", "tool", "arguments", "why", "asked", "left"]);
+            let mut rows =
+                table::new(&["id", "state", "agent", "tool", "execution", "arguments", "why", "asked", "left"]);
             for item in items(&list) {
                 let why = if item["reason"].is_null() { &item["rule"] } else { &item["reason"] };
                 let left = if item["state"] == "pending" { distance(&item["expires_at"]) } else { "-".to_owned() };
                 let asked = format!("{} ago", distance(&item["asked_at"]));
-                let [id, state, agent, tool, arguments, why] =
-                    [&item["id"], &item["state"], &item["agent"], &item["tool"], &item["arguments"], why].map(cell);
-                rows.add_row([id, state, agent, tool, arguments, why, asked, left]);
+                let shown = ["id", "state", "agent", "tool", "execution", "arguments"].map(|name| cell(&item[name]));
+                rows.add_row(shown.into_iter().chain([cell(why), asked, left]));
             }
             return global.print(&list, || rows.to_string());
         }

@@ -1,8 +1,10 @@
 //! Keys: scopes, agents that a key is bound to, and the refusal of an open server that other machines can reach.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use futures_util::future::{join, join_all};
 use reqwest::Method;
 use serde_json::{Value, json};
+use sqlx::Executor;
 
 use crate::support::{Umbra, server::Answered, until};
 
@@ -64,6 +66,29 @@ async fn key_is_limited_to_its_scopes_and_agents_until_revoked() {
     assert_eq!(status(&umbra, ingest, Method::POST, "/v1/events", Some(&event)).await, 401, "it is revoked");
     let listed = umbra.cli(&["keys", "list", "--json"], None);
     assert!(!String::from_utf8_lossy(&listed.stdout).contains("umbra_sk_"), "secrets are shown once");
+}
+
+#[tokio::test]
+async fn parallel_requests_with_a_key_that_another_process_made_wait_for_it() {
+    let umbra = Umbra::with().go().await;
+    let key =
+        |scope| made(&umbra.cli(&["keys", "create", "--name", "k", "--scope", scope, "--json"], None))["key"].clone();
+    let _first = key("admin");
+    until("keys to be asked for", async || {
+        (umbra.send(Method::GET, "/v1/status", &[], None).await.status == 401).then_some(())
+    })
+    .await;
+    let key = key("read");
+    let mut holder = umbra.schema.connect().await;
+    holder.execute("BEGIN; LOCK TABLE api_key").await.expect("a lock");
+    let requests = (0..8).map(|_| status(&umbra, key.as_str().unwrap_or_default(), Method::GET, "/v1/findings", None));
+    let release = async {
+        let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'api_key'::regclass";
+        until("a read of the keys", async || (umbra.schema.one::<i64>(waiting).await > 0).then_some(())).await;
+        holder.execute("ROLLBACK").await.expect("an end");
+    };
+    let (answers, ()) = join(join_all(requests), release).await;
+    assert_eq!(answers, [200; 8]);
 }
 
 #[tokio::test]

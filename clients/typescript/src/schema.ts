@@ -1620,6 +1620,7 @@ export interface components {
             asked_at: string;
             /** @description The caller's id of the waiting call. */
             call_id?: string | null;
+            execution?: components["schemas"]["Execution"] | null;
             /**
              * Format: date-time
              * @description When the approval expires.

@@ -18,7 +18,9 @@ use super::{
     tools::{CallInput, Tools, begin},
 };
 pub use umbra_domain::Decision;
-use umbra_domain::{ApprovalId, ApprovalState, Call, Effect, EffectSource, Execution, Guard, GuardVerdict, Override};
+use umbra_domain::{
+    ApprovalId, ApprovalState, ByExecution, Call, Effect, EffectSource, Execution, Guard, GuardVerdict, Override,
+};
 
 /// Rules in force.
 #[derive(Debug)]
@@ -65,8 +67,8 @@ pub struct DecisionContext<'a> {
     pub taints: &'a [String],
     /// The session's ways to write that cannot be intercepted.
     pub uninterceptable: &'a [String],
-    /// Approval of exactly this call.
-    pub approval: Option<Approval<'a>>,
+    /// Approval of exactly this call. That of a rehearsed call lets no call run.
+    pub approvals: ByExecution<Option<Approval<'a>>>,
     /// Fault of arguments that are too large; they are not validated any further.
     pub oversized: Option<&'a str>,
     /// Stale contracts as `tool@version`, each with the reason.
@@ -182,7 +184,11 @@ impl CallDecision {
         let said = self.guard.reason.clone().unwrap_or_else(|| "a rule requires it".to_owned());
         match self.guard.verdict {
             GuardVerdict::Block => return self.block("policy", said),
-            GuardVerdict::Ask => match standing.approval.filter(|approval| standing.now < approval.expires_at) {
+            GuardVerdict::Ask => match standing
+                .approvals
+                .of(self.execution.execution)
+                .filter(|approval| standing.now < approval.expires_at)
+            {
                 Some(Approval { id, state: ApprovalState::Approved, .. }) => {
                     self.explain.push(format!("approved: {id}"));
                     self.used = Some(id);

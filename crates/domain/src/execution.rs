@@ -17,6 +17,30 @@ words! {
     }
 }
 
+/// A value for each execution.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ByExecution<T> {
+    /// Value for calls that run.
+    pub live: T,
+    /// Value for rehearsed calls.
+    pub shadow: T,
+}
+
+impl<T> ByExecution<T> {
+    /// Returns the value for an execution.
+    pub const fn of(&self, execution: Execution) -> &T {
+        match execution {
+            Execution::Live => &self.live,
+            Execution::Shadow => &self.shadow,
+        }
+    }
+
+    /// Makes a value of each.
+    pub fn map<U>(self, mut of: impl FnMut(T) -> U) -> ByExecution<U> {
+        ByExecution { live: of(self.live), shadow: of(self.shadow) }
+    }
+}
+
 words! {
     /// Scope of an override, from wide to narrow: the narrowest that applies wins.
     #[derive(PartialOrd, Ord, ToSchema)]

@@ -56,7 +56,7 @@ pub use declarations::ToolDeclarations;
 pub use disposition::{Disposition, Outcome, SkipReason};
 pub use effect::{Effect, EffectOverride, EffectSource};
 pub use event::{Event, FieldName, MOST_DURATION_MS, OutputForm, StoredEvent, TokenCount, ToolCall};
-pub use execution::{Execution, Override, OverrideScope};
+pub use execution::{ByExecution, Execution, Override, OverrideScope};
 pub use finding::{Evidence, Finding, FindingCategory, FindingSource, FindingSubject, Severity};
 pub use hex_bytes::HexBytes;
 pub use hit::{CheckName, Hit, Mark};

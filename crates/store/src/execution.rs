@@ -21,7 +21,7 @@ use super::{
     webhooks::{OutgoingMessage, enqueue},
 };
 use umbra_domain::{
-    ApprovalId, ApprovalRow, ApprovalState, HexBytes, Override, OverrideScope, RunRow,
+    ApprovalId, ApprovalRow, ApprovalState, Execution, HexBytes, Override, OverrideScope, RunRow,
     audit::{AuditedTables, DecisionEffects},
 };
 
@@ -59,6 +59,8 @@ pub struct ApprovalItem {
     pub session: Option<String>,
     /// The run of the call.
     pub run: Option<String>,
+    /// Execution of the call: the approval of a rehearsed call (`shadow`) lets no call run.
+    pub execution: Option<Execution>,
     /// The arguments of the call, redacted; null once erased.
     #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     pub arguments: Option<Value>,
@@ -98,6 +100,7 @@ pub struct UnverifiedApproval {
     call_id: Option<String>,
     session: Option<String>,
     run: Option<String>,
+    execution: Option<Execution>,
     payload: Option<String>,
 }
 
@@ -115,7 +118,7 @@ macro_rules! stored_approval_json {
             approval_json!(),
             "::jsonb || jsonb_build_object('is_past', a.expires_at <= clock(), 'answered_at', a.answered_at,
                  'answered_by', a.answered_by, 'call_id', d.call_id, 'session', d.session, 'run', d.run,
-                 'payload', p.body)"
+                 'execution', d.body::jsonb->'execution', 'payload', p.body)"
         )
     };
 }
@@ -134,7 +137,7 @@ pub struct ApprovalFilter {
 impl UnverifiedApproval {
     /// Returns the approval as the API shows it.
     pub fn item(self) -> ApprovalItem {
-        let Self { row, is_past, answered_at, answered_by, call_id, session, run, payload } = self;
+        let Self { row, is_past, answered_at, answered_by, call_id, session, run, execution, payload } = self;
         let ApprovalRow { id, agent, tool, rule, reason, state, asked_at, expires_at, note, .. } = row;
         let is_expired = is_past && matches!(state, ApprovalState::Pending | ApprovalState::Approved);
         let state = if is_expired { "expired" } else { state.as_str() };
@@ -155,6 +158,7 @@ impl UnverifiedApproval {
             call_id,
             session,
             run,
+            execution,
             arguments,
         }
     }

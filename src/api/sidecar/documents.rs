@@ -269,14 +269,13 @@ fn refused(error: DocumentError) -> Problem {
         }
         DocumentError::Conflicts(conflicts) => {
             conflicts.into_iter().take(50).fold(Problem::conflict(text), |problem, conflict| {
-                let place = match &conflict.item {
-                    Some(item) => format!("{} / {item}", conflict.section),
-                    None => conflict.section.clone(),
-                };
+                // The part before the first section has no name.
+                let parts = [Some(conflict.section), conflict.item].into_iter().flatten();
+                let place: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
                 let side = |text: &Option<String>| text.clone().unwrap_or_else(|| "missing".to_owned());
                 let detail = format!("stored: {}; sent: {}", side(&conflict.ours), side(&conflict.theirs));
                 let code = serde_json::to_value(conflict.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned));
-                problem.at(place, code.unwrap_or_else(|| "conflict".to_owned()), detail)
+                problem.at(place.join(" / "), code.unwrap_or_else(|| "conflict".to_owned()), detail)
             })
         }
         DocumentError::Edit(fault) => {

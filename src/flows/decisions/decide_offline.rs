@@ -23,7 +23,7 @@ use umbra_boundary::{
     execution::InheritedExecution,
 };
 use umbra_domain::{
-    Call, DecisionId, Effect, Execution, StoredDecision,
+    ByExecution, Call, DecisionId, Effect, Execution, StoredDecision,
     audit::{AuditKind, DecisionEffects},
 };
 use umbra_store::decisions::NewCall;
@@ -124,7 +124,7 @@ impl Boundary {
             recorded: &[],
             taints: &[],
             uninterceptable: &call.uninterceptable,
-            approval: None,
+            approvals: ByExecution::default(),
             oversized: question.oversized.as_deref(),
             stale: &self.stale.load(),
         };

@@ -26,7 +26,7 @@ use umbra_boundary::{
 };
 use umbra_config::{Settings, settings::AuditedReads};
 use umbra_domain::{
-    ApprovalId, ApprovalRow, ApprovalState, Call, Effect, Execution, HexBytes, RunRow,
+    ApprovalId, ApprovalRow, ApprovalState, ByExecution, Call, Effect, Execution, HexBytes, RunRow,
     audit::{AuditKind, AuditPayload, DecisionEffects, SessionLabels},
 };
 use umbra_store::{
@@ -98,11 +98,11 @@ pub(super) fn decision_keys(batch: &[DecisionRequest]) -> DecisionKeys {
     let mut wanted = DecisionKeys::default();
     for waiting in batch {
         wanted.calls.push(waiting.key());
-        let Some(Question { call, digest, .. }) = waiting.question() else { continue };
+        let Some(Question { call, digests, .. }) = waiting.question() else { continue };
         wanted.runs.extend(call.run.clone().filter(|_| !call.default_run).map(|run| (call.agent.clone(), run)));
         wanted.parents.extend(call.parent_run.clone());
         wanted.sessions.extend(call.session.clone().map(|session| (call.agent.clone(), session)));
-        wanted.digests.push(digest.to_vec());
+        wanted.digests.extend([digests.live.to_vec(), digests.shadow.to_vec()]);
     }
     for names in [&mut wanted.runs, &mut wanted.sessions] {
         names.sort_unstable();
@@ -222,7 +222,7 @@ impl<'b> DecisionPlan<'b> {
         {
             return Ok(fate);
         }
-        let Question { id, call, rules, digest, args, .. } = question;
+        let Question { id, call, rules, digests, args, .. } = question;
         let session_name = call.session.clone().map(|session| (call.agent.clone(), session));
         let run_name = call.run.clone().map(|run| (call.agent.clone(), run));
         let mut binding = DecisionEffects::default();
@@ -234,7 +234,7 @@ impl<'b> DecisionPlan<'b> {
         }
         let descent = self.descent(question, run_name.as_ref());
         let session = session_name.as_ref().and_then(|name| self.sessions.get(name));
-        let digest = HexBytes::from(*digest);
+        let digests = digests.map(HexBytes::from);
         let standing = DecisionContext {
             now: self.state.now,
             overrides: &self.state.overrides,
@@ -244,7 +244,8 @@ impl<'b> DecisionPlan<'b> {
             taints: session.map_or(&[], |session| &session.labels.taints),
             // Without a session, the call's own list counts.
             uninterceptable: session.map_or(&call.uninterceptable, |session| &session.labels.uninterceptable),
-            approval: self.state.approvals.get(&digest).map(approval),
+            approvals: ByExecution { live: &digests.live, shadow: &digests.shadow }
+                .map(|digest| self.state.approvals.get(digest).map(approval)),
             oversized: question.oversized.as_deref(),
             stale: &self.stale,
         };
@@ -256,10 +257,11 @@ impl<'b> DecisionPlan<'b> {
             run_name.as_ref().and_then(|name| self.state.runs.get(name)).is_some_and(|run| run.row.is_bound());
         binding.run_execution = is_bound.then_some(Execution::Shadow);
         binding.labels = (labels != SessionLabels::default()).then_some(labels);
-        let used = decided.used.take().and_then(|_| self.state.approvals.remove(&digest));
+        let digest = digests.of(decided.execution.execution);
+        let used = decided.used.take().and_then(|_| self.state.approvals.remove(digest));
         let mut answer = Answer::of(*id, call, &decided);
         if decided.decision == Decision::Ask {
-            answer.approval = Some(self.request_approval(question, &decided, digest));
+            answer.approval = Some(self.request_approval(question, &decided, digest.clone()));
         }
         // A decision that binds later calls is in the audit, even if it is a quiet read.
         let binds = binding.labels.is_some() || is_bound && !was_bound;

@@ -51,7 +51,7 @@ use self::{
 use crate::{flows::cleaned, telemetry::traces::TraceParent};
 use umbra_boundary::{answer::Answer, decide::BoundaryRules, recent_outcomes::RecentOutcomes, row_mac::RowKey};
 use umbra_config::Settings;
-use umbra_domain::{Call, DecisionId, Execution, Override, audit::AuditKind, clock::Clock};
+use umbra_domain::{ByExecution, Call, DecisionId, Execution, Override, audit::AuditKind, clock::Clock};
 use umbra_store::{
     Store,
     decisions::{Named, NewAudit},
@@ -134,8 +134,8 @@ pub(in crate::flows) struct Question {
     pub call: Call,
     /// Keyed hash of the request.
     pub body: [u8; 32],
-    /// Keyed hash of agent, tool and arguments.
-    pub digest: [u8; 32],
+    /// Keyed hashes of agent, tool and arguments, by which approvals are found.
+    pub digests: ByExecution<[u8; 32]>,
     /// Redacted arguments.
     pub args: Value,
     /// Fault of oversized arguments; `args` is then their size alone.
@@ -259,7 +259,8 @@ impl Boundary {
         let arguments = Value::Object(call.arguments.clone());
         let (tool, text) = (call.tool.to_string(), arguments.to_string());
         let parts = [call.agent.as_bytes(), tool.as_bytes(), text.as_bytes()];
-        let digest = self.installation.hash("arguments", &parts);
+        let digests = ByExecution { live: "arguments", shadow: "rehearsed arguments" }
+            .map(|domain| self.installation.hash(domain, &parts));
         let body = self.installation.hash("call", &[request]);
         let (size, most) = (text.len(), self.settings.boundary.max_arguments_bytes);
         let oversized = (size > most).then(|| {
@@ -276,7 +277,7 @@ impl Boundary {
             args,
             call,
             body,
-            digest,
+            digests,
             oversized,
         }
     }

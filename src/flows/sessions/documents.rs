@@ -104,8 +104,7 @@ pub enum DocumentError {
     #[error(transparent)]
     Edit(#[from] EditFault),
     /// The change and later changes contradict each other.
-    #[error("this change conflicts with a later change of the document in {} places: read the document again, and \
-             resolve the conflicts", .0.len())]
+    #[error("this change conflicts with later changes of the document: read it again, and resolve the conflicts")]
     Conflicts(Vec<Conflict>),
     /// The document would be too large.
     #[error(transparent)]

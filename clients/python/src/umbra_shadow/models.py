@@ -45,41 +45,6 @@ class AppendText(Model):
     """Text to add."""
 
 
-class Approval(Model):
-    """An approval, as the API shows it."""
-
-    agent: str
-    """The agent that calls."""
-    answered_at: AwareDatetime | None = None
-    """When a person answered."""
-    answered_by: str | None = None
-    """Key of that person, where keys are required."""
-    arguments: dict[str, Any] | None = None
-    """The arguments of the call, redacted; null once erased."""
-    asked_at: AwareDatetime
-    """When the approval was requested."""
-    call_id: str | None = None
-    """The caller's id of the waiting call."""
-    expires_at: AwareDatetime
-    """When the approval expires."""
-    id: str
-    """Approval id."""
-    note: str | None = None
-    """Note of that person; the agent reads that of a denial."""
-    reason: str | None = None
-    """Reason of the rule."""
-    rule: str | None = None
-    """The rule that asks."""
-    run: str | None = None
-    """The run of the call."""
-    session: str | None = None
-    """The session of the call."""
-    state: Literal["pending", "approved", "denied", "used", "expired"] | str
-    """State of the approval."""
-    tool: str
-    """The tool that is called."""
-
-
 class ApprovalAnswer(Model):
     """Approval that a call waits for. Ask again with the same `call_id`, or with the same arguments."""
 
@@ -821,6 +786,43 @@ class AppendItem(Model):
     """
     text: str
     """Text of the item, one paragraph."""
+
+
+class Approval(Model):
+    """An approval, as the API shows it."""
+
+    agent: str
+    """The agent that calls."""
+    answered_at: AwareDatetime | None = None
+    """When a person answered."""
+    answered_by: str | None = None
+    """Key of that person, where keys are required."""
+    arguments: dict[str, Any] | None = None
+    """The arguments of the call, redacted; null once erased."""
+    asked_at: AwareDatetime
+    """When the approval was requested."""
+    call_id: str | None = None
+    """The caller's id of the waiting call."""
+    execution: Literal["live", "shadow"] | str | None = None
+    """Execution of the call: the approval of a rehearsed call (`shadow`) lets no call run."""
+    expires_at: AwareDatetime
+    """When the approval expires."""
+    id: str
+    """Approval id."""
+    note: str | None = None
+    """Note of that person; the agent reads that of a denial."""
+    reason: str | None = None
+    """Reason of the rule."""
+    rule: str | None = None
+    """The rule that asks."""
+    run: str | None = None
+    """The run of the call."""
+    session: str | None = None
+    """The session of the call."""
+    state: Literal["pending", "approved", "denied", "used", "expired"] | str
+    """State of the approval."""
+    tool: str
+    """The tool that is called."""
 
 
 class BatchError(Model):

@@ -11,7 +11,7 @@ use umbra_boundary::{
     overlay::merge,
     stub::RunState,
 };
-use umbra_domain::{Call, Effect, ToolName};
+use umbra_domain::{ByExecution, Call, Effect, ToolName};
 
 /// Most calls of a script, which stops endless loops.
 const MOST_CALLS: usize = 60;
@@ -72,7 +72,7 @@ impl<'a> Agent<'a> {
             recorded: &[],
             taints: &[],
             uninterceptable: &[],
-            approval: None,
+            approvals: ByExecution::default(),
             oversized: None,
             stale: &stale,
         };

@@ -22,11 +22,11 @@ function approvalCard(one, { ask, act }) {
     const reason = new FormData(event.currentTarget).get("reason").trim();
     const decision = event.submitter.value;
     act(() => ask(`/v1/approvals/${encodeURIComponent(one.id)}`, { method: "POST", body: { decision, ...(reason ? { reason } : {}) } }),
-      decision === "approve" ? `${one.tool} may run once, with these arguments.` : `${one.tool} will not run.`);
+      decision === "approve" ? `${one.tool} may ${one.execution === "shadow" ? "be rehearsed" : "run"} once, with these arguments.` : `${one.tool} will not run.`);
   };
   const left = (new Date(one.expires_at) - Date.now()) / 1000;
   return card(one.id,
-    h("p", { class: "row" }, tag(one.state), h("code", { class: "long" }, one.tool), soft("by "), agentLink(one.agent), soft("asked ", when(one.asked_at))),
+    h("p", { class: "row" }, tag(one.state), one.execution === "shadow" ? tag("rehearsal") : null, h("code", { class: "long" }, one.tool), soft("by "), agentLink(one.agent), soft("asked ", when(one.asked_at))),
     one.reason || one.rule ? h("p", { dir: "auto" }, one.reason || one.rule) : null,
     one.arguments ? h("pre", { tabindex: 0 }, JSON.stringify(one.arguments, null, 2)) : soft("The arguments are erased."),
     facts(one.rule ? ["Rule", one.rule] : null, one.run ? ["Run", one.run] : null, one.session ? ["Session", one.session] : null,
