@@ -74,6 +74,7 @@ class LangChain(Stories, unittest.IsolatedAsyncioTestCase):
         functions: Any = None,
         outside: Any = (),
         checkpointer: bool = True,
+        resume_with: Any = True,
         **settings: Any,
     ) -> Told:
         messages = [
@@ -97,7 +98,7 @@ class LangChain(Stories, unittest.IsolatedAsyncioTestCase):
             results = [str(one.content) for one in state["messages"] if isinstance(one, ToolMessage)]
             paused = state.get("__interrupt__")
             if paused:
-                return Told(results, None, [one.value for one in paused], lambda: go(Command(resume=True)))
+                return Told(results, None, [one.value for one in paused], lambda: go(Command(resume=resume_with)))
             return Told(results, state["messages"][-1].content)
 
         return await go({"messages": [{"role": "user", "content": "go"}]})
@@ -121,6 +122,33 @@ class LangChain(Stories, unittest.IsolatedAsyncioTestCase):
         # One approval is enough, though LangGraph has executed the step three times.
         self.assertEqual((told.final, len(self.tools.ran)), ("done", 1))
         self.assertEqual([one["outcome"]["status"] for one in self.outcomes()], ["ok"])
+
+    async def test_declined(self) -> None:
+        """A no by the graph counts more than the approval, which it uses up."""
+        reject = {"type": "reject", "message": "the till is shut"}
+        for payment, given, reason, is_approved in [
+            ("p1", False, "", True),
+            ("p2", {"approved": False, "reason": "the till is shut"}, ": the till is shut", True),
+            ("p3", {"decisions": [reject]}, ": the till is shut", True),
+            ("p4", {"decisions": [{"type": "edit", "edited_action": {"name": "refund", "args": {}}}]}, "", True),
+            ("p5", {"decisions": [reject]}, ": the till is shut", False),
+        ]:
+            with self.subTest(payment):
+                calls: Calls = [("refund", {"payment": payment, "amount": 500.0})]
+                told = await self.play(self.umbra, calls, resume_with=given)
+                (approval,) = self.umbra.approvals.list(state="pending", agent=self.agent)
+                if is_approved:
+                    self.umbra.approvals.approve(approval.id, "ok")
+                assert told.resume is not None
+                told = await told.resume()
+                self.assertEqual((told.final, self.tools.ran), ("done", []))
+                words = f"shop.refund was not run (declined): it was declined{reason}; do not call it again"
+                self.assertEqual(told.results, [words])
+                if is_approved:
+                    again = await self.play(self.umbra, calls)
+                    self.assertEqual((len(again.pending), self.tools.ran), (1, []))
+                    (approval,) = self.umbra.approvals.list(state="pending", agent=self.agent)
+                    self.umbra.approvals.deny(approval.id, "no")
 
     async def test_repeated_by_another_middleware(self) -> None:
         def refund(payment: str, amount: float) -> Any:

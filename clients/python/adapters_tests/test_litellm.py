@@ -4,6 +4,7 @@ import asyncio
 import http.server
 import json
 import os
+import pydoc
 import socket
 import subprocess
 import sys
@@ -277,6 +278,10 @@ class LiteLLM(unittest.IsolatedAsyncioTestCase):
         for agent in (self.agent, f"{self.agent}-2"):
             (event,) = await self.events(1, agent=agent)
             self.assertEqual(event.output, "Heard: one")
+
+    def test_help(self) -> None:
+        """The help has the settings of this callback, and not those of LiteLLM's own class."""
+        self.assertNotIn("turn_off_message_logging", pydoc.render_doc(UmbraLogger.__init__))
 
     async def test_exit(self) -> None:
         """A program that ends with its call: LiteLLM calls back when no thread can be started any more."""

@@ -16,6 +16,7 @@ from umbra_shadow.adapters.mcp import guarded
 class MCP(Stories, unittest.IsolatedAsyncioTestCase):
     is_in_process = False
     is_pausing = False
+    is_told_tools = True
 
     def server(self) -> MCPServer:
         server, ran = MCPServer("desk"), self.tools.run
@@ -53,7 +54,7 @@ class MCP(Stories, unittest.IsolatedAsyncioTestCase):
     async def play(self, umbra: Umbra, calls: Calls, **settings: Any) -> Told:
         results: list[CallToolResult] = []
         async with Client(self.server()) as client:
-            session = guarded(client.session, umbra, effects=EFFECTS, server=SERVERS, **settings)
+            session = guarded(client, umbra, **{"effects": EFFECTS, "server": SERVERS, **settings}).session
             self.assertEqual(len((await session.list_tools()).tools), 6)
             for name, arguments in calls:
                 meta: Any = {"key": Context().key, "word": Context().word}

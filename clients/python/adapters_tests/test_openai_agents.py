@@ -169,20 +169,29 @@ class OpenAIAgents(Stories, unittest.IsolatedAsyncioTestCase):
 
     async def test_arguments_that_are_no_object(self) -> None:
         """The SDK pauses the run by itself, and asks nobody; an approved item is decided like any call."""
-        step = [function_call("refund", "[1, 2]", call_id="call_1")]
         tools = guarded(self.functions(), self.umbra, server=SERVERS)
-        model = ScriptedModel([step, [assistant_message("done")]])
-        agent = Agent[Context](name="desk", model=model, tools=tools)
-        result = await Runner.run(agent, "go", context=Context(), run_config=RunConfig(tracing_disabled=True))
-        [item] = result.interruptions
-        self.assertIsNone(approval_of(item))
-        self.assertEqual(self.decisions(), [])
-        state = result.to_state()
-        state.approve(item)
-        result = await Runner.run(agent, state, run_config=RunConfig(tracing_disabled=True))
-        self.assertEqual((result.final_output, self.tools.ran), ("done", []))
-        [told] = [one.output for one in result.new_items if one.type == "tool_call_output_item"]
-        self.assertIn("shop.refund was not run (invalid_arguments)", told)
+        for decided, (name, arguments, words) in enumerate(
+            [
+                ("refund", "[1, 2]", "shop.refund was not run (invalid_arguments)"),
+                ("lookup", "{bad", "An error occurred while running the tool"),
+                ("list_refunds", "", "re-0"),
+            ]
+        ):
+            with self.subTest(arguments):
+                step = [function_call(name, arguments, call_id=f"call_{name}")]
+                model = ScriptedModel([step, [assistant_message("done")]])
+                agent = Agent[Context](name="desk", model=model, tools=tools)
+                result = await Runner.run(agent, "go", context=Context(), run_config=RunConfig(tracing_disabled=True))
+                [item] = result.interruptions
+                self.assertIsNone(approval_of(item))
+                self.assertEqual(len(self.decisions()), decided)
+                state = result.to_state()
+                state.approve(item)
+                result = await Runner.run(agent, state, run_config=RunConfig(tracing_disabled=True))
+                [told] = [one.output for one in result.new_items if one.type == "tool_call_output_item"]
+                self.assertIn(words, told)
+                self.assertEqual((result.final_output, len(self.decisions())), ("done", decided + 1))
+        self.assertEqual(self.tools.ran, [("list_refunds", {})])
 
 
 REFUND: dict[str, Any] = {"name": "refund", "arguments": {"payment": "p1", "amount": 50.0}}

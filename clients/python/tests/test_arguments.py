@@ -10,6 +10,7 @@ import ipaddress
 import json
 import pathlib
 import unittest
+import unittest.mock
 import uuid
 from typing import Any
 
@@ -19,6 +20,7 @@ import support
 from support import PATIENT, Case, Peer, answers, setUpModule
 
 from umbra_shadow import APIError, AsyncFakeSidecar, AsyncUmbra, Blocked, Umbra, UndecidedCall, _tools
+from umbra_shadow._guardrails import told
 from umbra_shadow._json import encoded
 
 __all__ = ["setUpModule"]
@@ -219,7 +221,7 @@ class Forms(unittest.TestCase):
             (pydantic.TypeAdapter(pydantic.AnyUrl).validate_python("https://a.example/x"), "https://a.example/x"),
             (datetime.date(2026, 1, 2), "2026-01-02"),
             (datetime.timezone.utc, "UTC"),
-            (b"a\xff", "a\ufffd"),
+            (b"a\xff", "a\\xff"),
             (Color.RED, "red"),
             (collections.deque([1, 2]), [1, 2]),
             (range(2), [0, 1]),
@@ -242,6 +244,40 @@ class Forms(unittest.TestCase):
         ]:
             self.assertEqual(self.sent(x=value)["x"], wanted)
             self.assertNotIn("pw-", json.dumps(self.sent(x=value)))
+
+    def test_hidden_fields_of_results_are_left_out(self) -> None:
+        core = unittest.mock.Mock()
+        login = {"user": "ann", "pin": "**********", "within": [{"owner": "ann"}, repr(Connection())]}
+        for result, wanted in [
+            (Account("ann"), {"owner": "ann"}),
+            (Login(user="ann", within=(Account("ann"), Connection())), login),
+        ]:
+            call = _tools.Call.given(_tools.Tool(name="x"), {}, lambda: None)
+            _tools.Outcome(core, call).succeeded(result)
+            self.assertEqual(core.report.call_args.args[1]["result"], wanted)
+            self.assertEqual(json.loads(told({"tool": "x"}, result)["results"][0]["content"]), wanted)
+            self.assertEqual(json.loads(encoded({"content": result})), {"content": wanted})
+
+        def find() -> Device:
+            return Device("d", serial="s-1")
+
+        call = _tools.Call.of_function(_tools.Tool(find), (), {})
+        merge = {"items": "", "patch": {"": {"name": "e"}}}
+        self.assertEqual(call.merged(find(), {"merge": merge}), Device("e", "s-1"))
+
+    def test_unequal_bytes_are_unequal_as_json(self) -> None:
+        for value, wanted in {
+            b"\xff\xfegood": r"\xff\xfegood",
+            b"\xfa\xfbgood": r"\xfa\xfbgood",
+            rb"\xff\xfegood": r"\x5cxff\x5cxfegood",
+            b"\\\xff": r"\\xff",
+            b"PK\0\3": "PK\\x00\3",
+            "a\\b ä\n".encode(): "a\\b ä\n",
+        }.items():
+            for kind in (bytes, bytearray, memoryview):
+                given: Any = kind(value)
+                self.assertEqual(self.sent(x=given, y={"z": [given]}), {"x": wanted, "y": {"z": [wanted]}})
+                self.assertEqual(json.loads(encoded(given)), wanted)
 
     def test_argument_without_end_is_told_with_its_tool(self) -> None:
         ring: list[Any] = []

@@ -199,8 +199,10 @@ class Callables(Case):
         self.assertEqual((search.__name__, search.__doc__), ("search", "Searches."))
         self.assertEqual(list(inspect.signature(search).parameters), ["q", "limit"])
         self.assertTrue(inspect.iscoroutinefunction(search))
-        with self.assertRaises(TypeError):
+        with self.assertRaisesRegex(TypeError, "^search: too many positional arguments$"):
             await search("x", "y", "z")  # type: ignore[call-arg, arg-type]
+        with self.assertRaisesRegex(TypeError, "^search: missing a required argument: 'q'$"):
+            await search()  # type: ignore[call-arg]
 
     async def test_both_kinds_of_functions_work_with_both_clients(self) -> None:
         with Umbra(support.URL, agent=self.agent, decision_timeout=PATIENT) as umbra:

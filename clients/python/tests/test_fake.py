@@ -24,6 +24,7 @@ class Fake(Case):
             self.assertEqual(callable(real), callable(fake), name)
             if callable(real):
                 self.assertEqual(inspect.signature(real), inspect.signature(fake), name)
+        self.assertIn("calls under guardrails", inspect.getdoc(AsyncFakeSidecar.interventions) or "")
         known, faked = (inspect.signature(kind.__init__).parameters for kind in (AsyncSidecar, AsyncFakeSidecar))
         self.assertEqual(set(faked) - set(known), {"rules"})
         self.assertEqual({name: faked[name] for name in known}, dict(known))
@@ -205,8 +206,15 @@ class Fake(Case):
             for wrong in [("nowhere", {"index": 1}), ("plan", {"text": "no such"})]:
                 with self.assertRaises(APIError):
                     await mine.edit({"op": "set_state", "section": wrong[0], "item": wrong[1], "state": "done"})
-            with self.assertRaises(NotImplementedError):
+            with self.assertRaisesRegex(NotImplementedError, "lacks the edit set_key of the server"):
                 await mine.edit({"op": "set_key", "key": "a", "value": 1})
+            async with self.sidecar(documents={"todo": TODO}) as real:
+                words = "`apend_item` is not one of the known values.*append_item"
+                for todo in (mine, await real.document("todo")):
+                    with self.assertRaisesRegex(APIError, words) as refused:
+                        await todo.edit({"op": "append_text", "text": "x"}, {"op": "apend_item", "text": "y"})
+                    fault = refused.exception
+                    self.assertEqual((fault.status, fault.errors[0]["pointer"]), (400, "/edits/1/op"))
             notes = await s.document("notes")
             self.assertEqual((notes.exists, (await notes.put("# N\n")).version), (False, 1))
             said = asyncio.ensure_future(self.all_said(s))

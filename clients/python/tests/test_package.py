@@ -3,10 +3,12 @@
 import ast
 import asyncio
 import contextlib
+import copy
 import inspect
 import json
 import os
 import pathlib
+import pickle
 import re
 import signal
 import socket
@@ -28,6 +30,7 @@ from support import Case, Peer, setUpModule
 import umbra_shadow
 from umbra_shadow import (
     APIError,
+    AsyncDocument,
     AsyncFindingStream,
     AsyncUmbra,
     FindingStream,
@@ -42,6 +45,7 @@ from umbra_shadow._config import Config
 from umbra_shadow._core import Core
 from umbra_shadow._requests import EventDecoder, Request, ServerEvent
 from umbra_shadow._sync import io
+from umbra_shadow._terms import EditLike
 from umbra_shadow.adapters._boundary import ToolBoundary
 
 __all__ = ["setUpModule"]
@@ -100,7 +104,50 @@ class Generated(unittest.TestCase):
         self.assertFalse(hasattr(umbra_shadow, "sidcar"))
 
 
+class Errors(unittest.TestCase):
+    def test_errors_survive_pickle_and_copy(self) -> None:
+        decision = {"approval": {"id": "apr_1", "expires_at": "2026-01-01T00:00:00Z"}, "rule": "mails"}
+        conflict = errors.Contradiction("Plan / a", "words", "stored: b; sent: c")
+        made: list[errors.UmbraError] = [
+            errors.UmbraError("odd"),
+            errors.APIError("GET /v1/x", 400, {"code": "invalid", "errors": [{"pointer": "/a", "detail": "no"}]}),
+            errors.Unavailable("away", 503),
+            errors.WrongAddress("no server"),
+            errors.Blocked("mail.send", "policy", "no mails", decision),
+            errors.ApprovalRequired("mail.send", decision),
+            errors.UndecidedCall("mail.send", "unavailable", "no answer"),
+            errors.ResultWithheld("web.fetch", "no secrets", decision),
+            errors.StubFault("mail.send", "timeout", {"error": "timeout"}),
+            errors.SessionOver("closed"),
+            errors.Conflict("todo", "changed", [conflict]),
+            errors.NotUpdated("todo", "plan", "the last turn", ["Write the plan."]),
+        ]
+        kinds = {errors.UmbraError}
+        while more := {kind for one in kinds for kind in one.__subclasses__()} - kinds:
+            kinds |= more
+        named = {kind for kind in kinds if kind.__module__ == errors.__name__}
+        self.assertEqual({type(error) for error in made}, named)
+        for error in made:
+            copies = [pickle.loads(pickle.dumps(error, protocol)) for protocol in range(pickle.HIGHEST_PROTOCOL + 1)]
+            for one in [*copies, copy.copy(error), copy.deepcopy(error)]:
+                told = [(type(of), str(of), of.args, vars(of)) for of in (one, error)]
+                self.assertEqual(told[0], told[1])
+
+
 class Pages(unittest.TestCase):
+    def test_edits_are_listed_with_their_members(self) -> None:
+        page, missing = (support.HERE.parent / "README.md").read_text(), list[str]()
+        for kind in typing.get_args(EditLike):
+            if not hasattr(kind, "model_fields"):
+                continue
+            fields = {name: field for name, field in kind.model_fields.items() if name != "op"}
+            members = {name if field.is_required() else f"[{name}]" for name, field in fields.items()}
+            op = kind.model_fields["op"].default
+            (listed,) = re.findall(rf"(?m)^ +{op} +(.*)$", AsyncDocument.edit.__doc__ or "")
+            self.assertEqual(set(listed.split(", ")), members, op)
+            missing += [] if f"`{op}`" in page else [op]
+        self.assertEqual(missing, [])
+
     def test_readme_stands_alone(self) -> None:
         # The package has this page, and none of the files beside it in the repository.
         targets = re.findall(r"\]\(([^)]*)\)", (support.HERE.parent / "README.md").read_text())

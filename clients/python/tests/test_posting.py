@@ -225,6 +225,25 @@ class Queue(unittest.TestCase):
             done = subprocess.run(command, timeout=PATIENT, capture_output=True, check=True)
         self.assertEqual(done.stderr.count(b"no event reaches"), 1, done.stderr)
 
+    def test_lost_outcomes_are_counted_at_the_exit(self) -> None:
+        program = """if True:
+            import sys
+            from umbra_shadow import Umbra
+            umbra = Umbra(sys.argv[1])
+            for number in range(3):
+                umbra.report(f"c-{number}", {"status": "ok"})
+            if sys.argv[2] == "flush":
+                umbra.flush(20)
+        """
+        command = [sys.executable, "-c", program]
+        away = "http://127.0.0.1:9"
+        # The server refuses outcomes of calls that it does not know.
+        for url, flush in [(away, "no"), (support.URL, "flush")]:
+            words = f"the program ends; outcomes that are lost, since {url} has not taken them: 3"
+            done = subprocess.run([*command, url, flush], timeout=2 * PATIENT, capture_output=True, check=True)
+            told = done.stderr.decode()
+            self.assertEqual((told.count("the program ends"), words in told), (1, True), told)
+
     def outcomes(self, umbra: Umbra) -> list[Any]:
         with urllib.request.urlopen(f"{umbra.url}/v1/audit?agent={self.agent}&kind=outcome") as answer:
             return [json.loads(line) for line in answer.read().splitlines()]

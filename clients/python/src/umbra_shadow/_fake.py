@@ -25,7 +25,7 @@ from ._fake_documents import edited, sections_of
 from ._json import array_in, is_object, object_in
 from ._names import is_plain, joined, matches, readings
 from ._requests import Health
-from ._terms import plain_name
+from ._terms import EditLike, plain_name
 
 Decision = Literal["allow", "warn", "block"]
 FakeStep = Literal["attach", "turn", "message", "guard", "select", "document", "pattern", "search", "close", "note"]
@@ -337,6 +337,9 @@ class FakeServer:
         else:
             changed = text
             for at, edit in enumerate(body.get("edits") or []):
+                if edit.get("op") not in _EDITS:
+                    words = f"`{edit.get('op')}` is not one of the known values; known: {', '.join(_EDITS)}"
+                    raise _invalid(f"/edits/{at}/op", words)
                 try:
                     changed = edited(changed, edit)
                 except LookupError as wrong:
@@ -518,6 +521,7 @@ def _ruling(decision: str, rule: str | None = None, reason: str | None = None) -
     return models.Ruling(decision=decision, would=decision, rule=rule, reason=reason)
 
 
+_EDITS = [kind.model_fields["op"].default for kind in get_args(EditLike) if hasattr(kind, "model_fields")]
 _OBJECTIVES = ("tool_selection", "todo_enforcement", "guardrail", "pattern_capture")
 _COMPLETE: dict[str, Any] = {"policy_version": "fake", "degraded": False, "warnings": []}
 _JUDGED: dict[str, Any] = {"inputs": "fake", **_COMPLETE}

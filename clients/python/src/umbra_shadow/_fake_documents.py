@@ -37,7 +37,7 @@ def edited(text: str, edit: Mapping[str, Any]) -> str:
     if op == "add_section":
         return _joined([*lines, "", f"{'#' * (edit.get('level') or 2)} {edit['title']}", "", edit.get("body", "")])
     if op not in ("replace_section", "append_item", "set_state", "replace_item", "remove_item", "append_text"):
-        raise NotImplementedError(f"FakeSidecar does not know the edit {op}: put the text, or script the answer")
+        raise NotImplementedError(f"FakeSidecar lacks the edit {op} of the server: put the text, or script the answer")
     headings = [(at, re.match(r"(#{1,6})\s+(.*)", line)) for at, line in enumerate(lines)]
     known = [(at, heading) for at, heading in headings if heading]
     begin = next(((at, heading) for at, heading in known if is_called(heading[2], edit["section"])), None)

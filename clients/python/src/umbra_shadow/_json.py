@@ -75,18 +75,20 @@ def plain(
     strict: bool = False,
     left_out: Callable[[type], bool] = lambda kind: False,
     as_class: bool = False,
+    whole: bool = False,
 ) -> Any:
     """Converts a value to JSON. A value without a form in JSON becomes its text, so that rules can still read it.
 
-    Under ``as_class`` an object of an unknown class becomes its class, as ``<Connection>``: its text may have what no
-    model gave. So does a number that JSON does not have, as ``<float inf>``, which is not the text ``inf``. Of
-    dataclasses and pydantic's models, private fields and those with ``repr=False`` or ``exclude=True`` are left out.
+    Of dataclasses and pydantic's models, private fields and those with ``repr=False`` or ``exclude=True`` are left out,
+    unless the value is to be ``whole``. Under ``as_class`` an object of an unknown class becomes its class, as
+    ``<Connection>``: its text may have what no model gave. So does a number that JSON does not have, as
+    ``<float inf>``, which is not the text ``inf``.
 
     Members of objects and lists whose class is ``left_out`` are left out, at any depth. Raises :class:`ValueError` if
     the value has more than ``most`` parts, under ``as_class`` for more than 64 levels, and under ``strict`` for a value
     without a text of its own, such as a function. Without ``as_class`` the 32nd level of a value is text.
     """
-    return _Plain(most, strict, left_out, as_class).of(value, 0)
+    return _Plain(most, strict, left_out, as_class, whole).of(value, 0)
 
 
 def encoded(value: Any, exact: bool = False) -> bytes:
@@ -122,8 +124,10 @@ def _keyed(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class _Plain:
-    def __init__(self, most: float, strict: bool, left_out: Callable[[type], bool], as_class: bool) -> None:
-        self.left, self.strict, self.left_out, self.as_class = most, strict, left_out, as_class
+    def __init__(
+        self, most: float, strict: bool, left_out: Callable[[type], bool], as_class: bool, whole: bool
+    ) -> None:
+        self.left, self.strict, self.left_out, self.as_class, self.whole = most, strict, left_out, as_class, whole
 
     def of(self, value: Any, depth: int) -> Any:
         self.left -= 1
@@ -137,8 +141,8 @@ class _Plain:
             if value == value and abs(value) != float("inf"):
                 return value
             return f"<float {value}>" if self.as_class else str(value)
-        if isinstance(value, (bytes, bytearray)):
-            return value.decode("utf-8", "replace")
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return _bytes_as_text(bytes(value))
         if isinstance(value, enum.Enum):
             return self.of(value.value, depth + 1)
         if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
@@ -150,7 +154,7 @@ class _Plain:
         if depth >= _MOST_LEVELS_GIVEN:
             raise ValueError("it is nested too deeply")
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            hidden = _hidden(value) if self.as_class else ()
+            hidden = () if self.whole else _hidden(value)
             names = [field.name for field in dataclasses.fields(value) if field.name not in hidden]
             value = {name: getattr(value, name) for name in names}
         if isinstance(value, Pairs):
@@ -166,7 +170,7 @@ class _Plain:
             # Pydantic's models, of version 1 or 2.
             if not isinstance(value, type) and callable(getattr(value, method, None)):
                 with contextlib.suppress(Exception):
-                    excluded = _excluded(value) if self.as_class else {}
+                    excluded = {} if self.whole else _excluded(value)
                     given = {"exclude": excluded} if excluded else {}
                     return self.of(getattr(value, method)(**given), depth + 1)
         if self.strict and cast(Any, type(value)).__str__ is object.__str__:
@@ -189,7 +193,7 @@ class _Plain:
 
 
 def _hidden(value: Any) -> set[str]:
-    """Returns the fields of a dataclass or model that no argument shows."""
+    """Returns the fields of a dataclass or model that no argument or result shows."""
     kind = cast(Any, type(value))
     fields: list[tuple[str, Any]] = [*getattr(kind, "__dataclass_fields__", {}).items()]
     if issubclass(kind, pydantic.BaseModel):
@@ -227,6 +231,14 @@ def _excluded(value: Any) -> dict[Any, Any]:
 
 def _class_of(value: Any) -> str:
     return f"<{type(value).__name__}>"
+
+
+def _bytes_as_text(data: bytes) -> str:
+    """Returns UTF-8 as text, and other bytes and zero as ``\\xNN``, so that unequal bytes have unequal texts.
+
+    A backslash before an ``x`` is ``\\x5c``.
+    """
+    return data.replace(b"\\x", b"\\x5cx").decode("utf-8", "backslashreplace").replace("\0", "\\x00")
 
 
 def _well_formed(text: str) -> str:

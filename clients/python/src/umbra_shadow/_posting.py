@@ -80,7 +80,6 @@ class PostQueue:
             if self._poster is None or not self._poster.is_alive():
                 self._poster = threading.Thread(target=self._post_all, name=f"umbra-{self.noun}s", daemon=True)
                 self._poster.start()
-                atexit.register(self.flush)
             self._changed.notify_all()
 
     def drop(self, count: int, why: str) -> None:
@@ -123,10 +122,16 @@ class PostQueue:
             self._waiting.clear()
             self._bytes = self._posting = 0
             self._changed.notify_all()
-        atexit.unregister(self.flush)
         if poster is not None and is_posted:
             poster.join(timeout)
         return is_posted
+
+    def end(self) -> None:
+        """Waits as :meth:`flush` does when the program ends. The log has the number of items that are lost."""
+        self.flush()
+        if lost := self.pending + self.dropped:
+            words = "umbra: the program ends; %ss that are lost, since %s has not taken them: %d"
+            log.warning(words, self.noun, self._core.config.url, lost)
 
     def _post_last(self, item: Any) -> None:
         """Posts an item of a program that ends, in which no thread can be started: frameworks call back at exit."""
@@ -248,6 +253,12 @@ class OutcomeQueue(PostQueue):
 
 
 _queues: weakref.WeakSet[PostQueue] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    for queue in list(_queues):
+        queue.end()
 
 
 def _begin_all() -> None:

@@ -162,8 +162,6 @@ class Session:
     """Missing parts at the last attachment."""
     taints: list[str]
     """Labels that rules have put on the session."""
-    interventions: deque[models.GuardRuling]
-    """Rulings with objections to calls under guardrails, the oldest first."""
     outcome: Outcome | None
     """Outcome of the session; None to let the end of the block decide."""
     summary: models.SessionSummary | None
@@ -207,7 +205,7 @@ class Session:
         self.id = id
         self.files = None
         self.warnings, self.taints = [], []
-        self.interventions = deque(maxlen=_MOST_INTERVENTIONS)
+        self._interventions: deque[models.GuardRuling] = deque(maxlen=_MOST_INTERVENTIONS)
         self.outcome = None
         self.summary = None
         self.deadline = core.config.decision_timeout if deadline is None else deadline
@@ -240,6 +238,11 @@ class Session:
     def degraded(self) -> bool:
         """True if the agent is without a session."""
         return not self._is_attached or self._lost is not None
+
+    @property
+    def interventions(self) -> deque[models.GuardRuling]:
+        """Objections of the rules to calls under guardrails and to their results, the oldest first, 1,000 at most."""
+        return self._interventions
 
     def _twin(self, kind: type[S]) -> S:
         """Returns this session in its other form, synchronous or asynchronous: both share all attributes."""

@@ -215,7 +215,10 @@ class Call:
         function, kwargs = typing.cast("Callable[..., Any]", tool.function), dict(kwargs)
         # Only a tool of the boundary takes this argument; for another function it is an ordinary one.
         override = kwargs.pop("_guard_stub", None) if tool.core is not None else None
-        bound = tool.signature.bind(*args, **kwargs)
+        try:
+            bound = tool.signature.bind(*args, **kwargs)
+        except TypeError as wrong:
+            raise TypeError(f"{name_of(function)}: {wrong}") from None
         call = cls(tool, lambda: tool.arguments(bound), lambda: function(*args, **kwargs))
         if override is not None:
             call.override = override
@@ -371,7 +374,7 @@ class Call:
         if not merge:
             return result
         try:
-            value = plain(result, MOST_MERGED)
+            value = plain(result, MOST_MERGED, whole=True)
         except ValueError as odd:
             # The tool has run: its caller must get the result.
             log.warning("umbra: what the run has rehearsed is not in the result of %s: %s", self.id, odd)

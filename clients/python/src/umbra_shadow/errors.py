@@ -29,7 +29,11 @@ _STRANGER = "; what refuses is no server of Umbra: is UMBRA_URL its address?"
 
 
 class UmbraError(Exception):
-    """Base of all exceptions of this package."""
+    """Base of all exceptions of this package. They can be pickled and copied."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without a call of `__init__`, whose parameters are not those of the message.
+        return type(self).__new__, (type(self), *self.args), self.__dict__
 
 
 class APIError(UmbraError):

@@ -39,6 +39,26 @@ class Document(DocumentBase):
     def edit(self, *edits: EditLike, by: str | None = None) -> models.DocumentView:
         """Makes edits by section and item, all of them or none. ``by`` is the author, the agent unless given.
 
+        An edit is ``{"op": "append_item", "section": "plan", "text": "..."}``, or a model such as
+        :class:`models.AppendItem`. Each ``op`` with its members, of which those in brackets may be missing::
+
+            add_section      title, [level], [after], [body]
+            replace_section  section, body
+            remove_section   section
+            rename_section   section, title
+            append_item      section, text, [state]
+            insert_item      section, place, text, [state]
+            replace_item     section, item, text
+            remove_item      section, item
+            set_state        section, item, state
+            set_key          key, value
+            remove_key       key
+            append_text      text, [section]
+
+        ``section`` and ``after`` are the slug or the title of a section, ``state`` is ``open``, ``done`` or
+        ``dropped``, ``item`` is ``{"text": ...}``, ``{"index": 1}`` or ``{"id": ...}``, and ``place`` is
+        ``{"before": item}``, ``{"after": item}`` or ``{"within": item}``. Keys are those of front matter, or of YAML.
+
         Raises :class:`Conflict` if the document has changed meanwhile in the same places, and :class:`APIError` if an
         edit cannot be made.
         """

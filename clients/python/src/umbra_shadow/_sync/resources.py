@@ -93,7 +93,7 @@ class Events(_Resource):
         The answer has its id, its triggers, and what each shadow does with it. ``event`` has ``agent`` (the client's
         unless given) and one of ``output``, ``tool``, ``input``. ``wait``: seconds, at most 60, to wait for the verdict
         of active shadows. The event is stored once, however often it is sent: by its ``id``, which is made up unless
-        given.
+        given. While the server is away it is sent again until the client's ``timeout``, 30 s unless given, is over.
 
         Raises :class:`APIError` with the faults of the event, and :class:`Unavailable`.
         """

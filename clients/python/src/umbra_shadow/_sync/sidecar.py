@@ -280,8 +280,9 @@ class Sidecar(Session):
         """Returns the verdict of the rules on one planned call or message. The session does not change.
 
         ``route`` and ``modes`` are those of the session unless given. Without a session the rules are asked
-        nevertheless; the answer is ``degraded`` then. A message of more than 64 KiB without an answer is blocked; a
-        call is ``unjudged``, and guardrails do not run it.
+        nevertheless; the answer is ``degraded`` then. While the server is away a call is allowed, ``degraded``, and
+        guardrails run it. Of more than 64 KiB, a message without an answer is blocked, and a call is ``unjudged``:
+        guardrails under ``enforce`` do not run it.
         """
         self._in_use()
         if (call is None) == (message is None):
@@ -324,6 +325,9 @@ class Sidecar(Session):
         the mode is added to the session's. ``ignore`` names parameters that a framework fills in, not the model; those
         with its contexts (``RunContext``, ``ToolRuntime`` and others) are known. :attr:`interventions` has the
         objections of the rules. A function that is no coroutine sends its requests in its caller's thread.
+
+        Guardrails alone do not hold while the server is away, and cannot ask a person: put :meth:`Umbra.tool`
+        beneath them for tools that write.
         """
         self._in_use()
         return Guardrails(self, enforcement, mode, route, server, name, ignore)

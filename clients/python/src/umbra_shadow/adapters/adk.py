@@ -44,7 +44,8 @@ def guarded(
     is a confirmation of the kit (``adk_request_confirmation``), whose payload has ``approval_id``, ``tool``,
     ``arguments``, ``reason`` and ``expires_at``. Once the approval is answered (``umbra.approvals``), send the response
     ``{"confirmed": True}``: an approved call runs, a denied one is told to the model. With ``interrupts=False`` the
-    result tells of the approval, and the run goes on.
+    result tells of the approval, and the run goes on. A tool with ``require_confirmation`` of its own is decided after
+    that: an ask does not pause its call once more, and the model is told of the approval.
 
     ``sidecar``: a session, whose guardrails are put around the same tools (or ``session.guardrails("warn")``).
     ``server``: the tools' server in rules and contracts, or servers by tool. ``effects``: ``read``, ``write`` or

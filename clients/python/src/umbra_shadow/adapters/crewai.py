@@ -39,7 +39,8 @@ def guarded(
 
     A block comes back to the model as the tool's failure with the reason, and the stub of a rehearsal as the tool's
     result. An ask is a failure as well, which tells of the approval; once it is approved (``umbra.approvals``), the
-    same call runs. CrewAI's cache of results is not used, since each call is decided.
+    same call runs. With a model that has no API for tools, CrewAI itself refuses a call that repeats the one before it:
+    there the agent must make another call first. CrewAI's cache of results is not used, since each call is decided.
 
     ``sidecar``: a session, whose guardrails are put around the same tools (or ``session.guardrails("warn")``).
     ``server``: the tools' server in rules and contracts, or servers by tool. ``effects``: ``read``, ``write`` or

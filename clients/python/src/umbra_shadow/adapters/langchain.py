@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, Literal, TypeAlias, Union, cast
 
 from .._client import ClientBase
-from .._json import object_in
+from .._json import array_in, is_object, object_in
 from .._tools import Call
 from ..errors import ApprovalRequired, Blocked
 from ._boundary import FINISHED, REFUSALS, Rulebook, ToolBoundary, ToolError, approval_of, refusal, text_of, value_of
@@ -53,8 +53,12 @@ class UmbraMiddleware(AgentMiddleware[Any, Any, Any]):
     A block comes back to the model as a tool message with the reason, and the stub of a rehearsal as the tool's
     result. An ask is an ``interrupt`` of the graph if it has a checkpointer: its value has ``approval_id``, ``tool``,
     ``arguments``, ``reason`` and ``expires_at``. Once the approval is answered (``umbra.approvals``), resume the graph
-    with ``Command(resume=True)``: an approved call runs, a denied one is told to the model. Without a checkpointer, or
-    with ``interrupts=False``, a tool message tells of the approval, and the run goes on.
+    with ``Command(resume=True)``: an approved call runs, a denied one is told to the model. If several calls of a step
+    wait, LangGraph wants ``Command(resume={interrupt.id: True, ...})``. Resumed with ``False``, with
+    ``{"approved": False, "reason": ...}``, or with a decision of LangChain that is no ``approve``
+    (``{"decisions": [{"type": "reject", "message": ...}]}``), a call does not run, whatever the approval says, and the
+    model is told. With any other value it is up to the approval alone. Without a checkpointer, or with
+    ``interrupts=False``, a tool message tells of the approval, and the run goes on.
 
     ``sidecar``: a session, whose guardrails are put around the same tools (or ``session.guardrails("warn")``).
     ``server``: the tools' server in rules and contracts, or servers by tool. ``effects``: ``read``, ``write`` or
@@ -181,8 +185,10 @@ class _Step:
         guard = object_in(self._call.answer or {}, "guard")
         if self._may_pause and guard.get("verdict") == "ask" and _is_resumed():
             # The call was interrupted before it was approved. An ``interrupt`` within the tool would otherwise take
-            # the value that the graph was resumed with for its own answer.
-            interrupt(approval_of(self._call))
+            # the value that the graph was resumed with for its own answer. A no comes only now: the decision has used
+            # the approval up, which would let the next call with these arguments run.
+            if decline := self._decline_of(interrupt(approval_of(self._call))):
+                raise decline
         try:
             yield
         except GraphBubbleUp:
@@ -220,8 +226,18 @@ class _Step:
             return failed
         if isinstance(error, ApprovalRequired) and self._may_pause:
             # Raises, unless the graph is resumed while the approval is not answered yet.
-            interrupt(approval_of(self._call, error))
+            error = self._decline_of(interrupt(approval_of(self._call, error))) or error
         return self._told(refusal(error), "error")
+
+    def _decline_of(self, resumed: Any) -> Blocked | None:
+        """Returns the block of a call whose graph is resumed with a no. None for any other value."""
+        given: dict[str, Any] = resumed if is_object(resumed) else {"approved": resumed}
+        no = next((one for one in array_in(given, "decisions") if is_object(one) and one.get("type") != "approve"), {})
+        if not no and given.get("approved") is not False:
+            return None
+        reason = no.get("message") or given.get("reason")
+        detail = f"it was declined{f': {reason}' if reason else ''}; do not call it again"
+        return Blocked(self._call.tool.name, "declined", detail)
 
     def _told(self, text: str, status: Literal["success", "error"] = "success") -> ToolMessage:
         asked = self._request.tool_call

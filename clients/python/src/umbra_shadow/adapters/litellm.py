@@ -46,11 +46,13 @@ class UmbraLogger(CustomLogger):
     The agent is the alias of the proxy's key, else ``metadata["agent"]`` of the call, else that of the client.
     ``metadata["task_id"]`` and ``metadata["session_id"]`` of the call become those of its events. The proxy takes the
     session from a header as well (``x-litellm-session-id`` and others). Without a task the session is the task.
-
-    ``most``: most events that wait for a server that is away; beyond them the oldest are dropped.
     """
 
     def __init__(self, umbra: ClientBase, *, most: int = 1_000) -> None:
+        """Makes a callback that posts by this client.
+
+        ``most``: most events that wait for a server that is away; beyond them the oldest are dropped.
+        """
         super().__init__()  # pyright: ignore[reportUnknownMemberType]  # LiteLLM gives its parameters no types.
         self._queue = EventQueue(umbra, most)
         # LiteLLM drops a logger whose class and public attributes are those of another.

@@ -35,14 +35,16 @@ def guarded(
 ) -> S:
     """Returns a ``ClientSession``, or a ``Client``, each ``call_tool`` of which is decided before it is sent.
 
-    All else is that of the session. A block is a result with ``isError`` and the reason as its text, and the stub of a
-    rehearsal the result's value. An ask is a result with ``isError`` as well, which tells of the approval; once it is
-    approved (``umbra.approvals``), the same call runs. Progress callbacks and metadata are not sent to Umbra.
+    All else is that of the session; the ``session`` of a ``Client`` is guarded too. A block is a result with
+    ``isError`` and the reason as its text, and the stub of a rehearsal the result's value. An ask is a result with
+    ``isError`` as well, which tells of the approval; once it is approved (``umbra.approvals``), the same call runs.
+    Progress callbacks and metadata are not sent to Umbra.
 
     ``server``: the server's name in rules and contracts. ``sidecar``: a session of the sidecar, whose guardrails are
     put around the same tools (or ``session.guardrails("warn")``). ``effects``: ``read``, ``write`` or ``destructive``
     by tool: declared reads run while the server is away, all other tools do not. ``stubs``: results in rehearsal by
-    tool, or functions that are called with the arguments as keywords.
+    tool, or functions that are called with the arguments as keywords. A name in them that resembles the name of a tool
+    is warned of in the log, when ``list_tools`` answers.
     """
     if not hasattr(session, "call_tool"):
         raise TypeError(f"guarded takes a ClientSession or a Client, not {type(session).__name__}")
@@ -50,13 +52,16 @@ def guarded(
 
 
 class _GuardedSession:
-    """A session with another ``call_tool``."""
+    """A session with another ``call_tool``, as is each session that it has."""
 
     def __init__(self, session: Any, boundary: ToolBoundary) -> None:
         self._session, self._boundary = session, boundary
+        # Names of tools on the pages of the list so far.
+        self._listed: set[str] = set()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
+        value = getattr(self._session, name)
+        return _GuardedSession(value, self._boundary) if hasattr(value, "call_tool") else value
 
     async def __aenter__(self) -> _GuardedSession:
         await self._session.__aenter__()
@@ -64,6 +69,15 @@ class _GuardedSession:
 
     async def __aexit__(self, *error: Any) -> Any:
         return await self._session.__aexit__(*error)
+
+    async def list_tools(self, *settings: Any, **named: Any) -> Any:
+        """Lists the tools, and compares their names with those in the settings."""
+        result = await self._session.list_tools(*settings, **named)
+        self._listed.update(tool.name for tool in result.tools)
+        # The second name is that of version 1 of the package.
+        if not (getattr(result, "next_cursor", None) or getattr(result, "nextCursor", None)):
+            self._boundary.warn_of_names(self._listed)
+        return result
 
     async def call_tool(self, name: str, arguments: dict[str, Any] | None = None, *settings: Any, **named: Any) -> Any:
         """Calls a tool as the boundary decides."""

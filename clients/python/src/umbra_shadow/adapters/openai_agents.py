@@ -77,7 +77,11 @@ def guarded(
     output. An ask is an approval of the SDK (``needs_approval``): the run ends with ``result.interruptions``. Once the
     approval is answered (:func:`approval_of`, ``umbra.approvals``), pass the items to ``state.approve`` and run the
     state: an approved call runs, a denied one is told to the model. With ``interrupts=False`` the output tells of the
-    approval, and the run goes on.
+    approval, and the run goes on. A tool with ``needs_approval`` of its own is decided after that: an ask does not
+    pause its call once more, and the model is told of the approval.
+
+    The SDK itself pauses the run for arguments that are no JSON object (``""``, ``"{bad"``), and asks nothing:
+    :func:`approval_of` is None. Approve the item: the call is decided, and the model is told of the result or error.
 
     ``sidecar``: a session, whose guardrails are put around the same tools (or ``session.guardrails("warn")``).
     ``server``: the tools' server in rules and contracts, or servers by tool. ``effects``: ``read``, ``write`` or
@@ -98,8 +102,8 @@ def approval_of(item: ToolApprovalItem) -> dict[str, Any] | None:
     """Returns the approval that an item of ``result.interruptions`` waits for.
 
     It has ``approval_id``, ``tool``, ``arguments``, ``reason`` and ``expires_at``. None for a call that Umbra has not
-    asked about in this process: a program that resumes the run of another takes the id from that one. The SDK itself
-    pauses a run for arguments that are no JSON object, without a question: ``state.reject(item)`` tells the model.
+    asked about in this process: a program that resumes the run of another takes the id from that one. None as well
+    for arguments that are no JSON object, see :func:`guarded`.
     """
     call_id = item.call_id or ""
     return _asked.get((call_id, text_of(arguments_of(item.arguments))))

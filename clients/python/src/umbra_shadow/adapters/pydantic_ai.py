@@ -35,7 +35,9 @@ class UmbraCapability(AbstractCapability[Any]):
     rehearsal as the tool's result. An ask defers the call as one that requires approval: the run ends with
     ``DeferredToolRequests``, whose ``metadata`` has ``approval_id``, ``tool``, ``arguments``, ``reason`` and
     ``expires_at`` by the id of the call. Once the approval is answered (``umbra.approvals``), run the agent with
-    ``DeferredToolResults(approvals={id: True})``: an approved call runs, a denied one is told to the model.
+    ``DeferredToolResults(approvals={id: True})``: an approved call runs, a denied one is told to the model. A tool with
+    ``requires_approval`` of its own is decided after that: an ask does not defer its call once more, and the model is
+    told of the approval.
 
     Without ``DeferredToolRequests`` in the agent's ``output_type``, a tool result tells of the approval, and the run
     goes on; a handler of deferred calls among the agent's capabilities is asked first. ``interrupts=True`` is for an
