@@ -239,6 +239,7 @@ class Guarded(Case):
                 self.assertTrue(all(line.startswith(level) for line in logs.output), logs.output)
             self.assertEqual(self.ran, ["warn", "audit"])
             self.assertEqual({one.decision for one in s.interventions}, {"warn", "block"})
+            self.assertEqual([one.rule for one in s.interventions].count("no-drop"), len(modes))
             with self.assertRaises(ValueError):
                 s.guardrails("strict")  # type: ignore[arg-type]
             with self.assertRaisesRegex(TypeError, r"write @s.guardrails\(\)"):

@@ -7,7 +7,7 @@ import * as ai7 from "ai";
 import * as mocks7 from "ai/test";
 import * as ai6 from "ai6";
 import * as mocks6 from "ai6/test";
-import type { ApprovalRequired } from "umbra-shadow";
+import { ApprovalRequired } from "umbra-shadow";
 import { guard } from "umbra-shadow/ai";
 import { z } from "zod";
 
@@ -161,6 +161,59 @@ test("AI SDK: a server that hangs is waited for once a call, and is asked again 
   const model = new mocks7.MockLanguageModelV4({ doGenerate: answers(calls) });
   await ai7.generateText({ model, prompt: "go", tools, stopWhen: ai7.isStepCount(3) });
   assert.deepEqual([peer.received.match(/POST \/v1\/decide /g)?.length, shop.ran.length], [2, 2]);
+});
+
+test("AI SDK: an approval of a call covers the content of what its schema makes", async () => {
+  class Money {
+    constructor(readonly amount: number) {}
+  }
+  const umbra = server.client({ agent: unique("desk") });
+  const ran: unknown[] = [];
+  const refund = ai7.tool({
+    inputSchema: z.object({
+      payment: z.string(),
+      amount: z.number(),
+      paid: z.string().transform((text) => new Money(Number(text))),
+    }),
+    execute: async ({ paid }) => void ran.push(paid),
+  });
+  const tools = guard(umbra, { refund }, { server: "shop" });
+  const options = { toolCallId: "call_0", messages: [], context: undefined as never };
+  const given = { payment: "p-1", amount: 500 };
+  const call = async (paid: number) => tools.refund.execute?.({ ...given, paid: new Money(paid) }, options);
+  const asked: unknown = await call(5).catch((error: unknown) => error);
+  assert.ok(asked instanceof ApprovalRequired);
+  assert.deepEqual((await umbra.approvals.get(asked.approvalId)).arguments, { ...given, paid: { amount: 5 } });
+  await umbra.approvals.approve(asked.approvalId);
+  await assert.rejects(call(5_000_000), ApprovalRequired);
+  await call(5);
+  assert.deepEqual(ran, [new Money(5)]);
+});
+
+test("AI SDK: a call that the program's own rule approves is told to onApproval, once", async () => {
+  const told: unknown[] = [];
+  const onApproval = ({ tool, approvalId }: ApprovalRequired, id: string | undefined) => {
+    told.push([tool, approvalId.slice(0, 4), id]);
+  };
+  const umbra = server.client({ agent: unique("desk") });
+  for (const toolApproval of [{ refund: "approved" } as const, undefined]) {
+    const shop = new Shop();
+    const tools = guard(umbra, toolsOf(shop), { server: "shop", onApproval });
+    const model = new mocks7.MockLanguageModelV4({
+      doGenerate: answers([{ name: "refund", arguments: { payment: unique("p"), amount: 500 } }]),
+    });
+    const settings = { model, tools, stopWhen: ai7.isStepCount(3), ...(toolApproval && { toolApproval }) };
+    const { content, response } = await ai7.generateText({ ...settings, prompt: "go" });
+    assert.deepEqual(told.splice(0), [["shop.refund", "apr_", "call_0"]]);
+    assert.equal(content.some((part) => part.type === "tool-error"), toolApproval !== undefined);
+    const asked = content.filter((part) => part.type === "tool-approval-request");
+    const type = "tool-approval-response" as const;
+    const yes = asked.map(({ approvalId }) => ({ type, approvalId, approved: true }));
+    const go = { role: "user", content: "go" } as const;
+    const messages = [go, ...response.messages, { role: "tool" as const, content: yes }];
+    if (!toolApproval) await ai7.generateText({ ...settings, messages });
+    assert.deepEqual([told, shop.ran], [[], []]);
+  }
 });
 
 test("AI SDK: a call that was never answered does not stand in the way of another with its id", async () => {

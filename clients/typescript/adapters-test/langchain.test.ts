@@ -105,6 +105,62 @@ test("LangChain: of calls at the same time those that may run do, once", async (
   );
 });
 
+test("LangChain: a call that the graph declines does not run, though it is approved", async () => {
+  const agentId = unique("desk");
+  const umbra = server.client({ agent: agentId });
+  const shop = new Shop();
+  const reject = { decisions: [{ type: "reject", message: "too dear" }] };
+  for (const [answer, text, isApproved, rehearsal] of [
+    [false, "it was declined; do not call it again", true],
+    [{ approved: false, reason: "too dear" }, "it was declined: too dear; do not call it again", true],
+    [reject, "it was declined: too dear; do not call it again", true],
+    [reject, "it was declined: too dear; do not call it again", false],
+    // In rehearsal it is declined too. The approval that is pending is that of the call before.
+    [false, "it was declined; do not call it again", true, "rehearsal"],
+  ] as const) {
+    const agent = createAgent({
+      model: modelOf([REFUND]),
+      tools: toolsOf(shop),
+      middleware: [umbraMiddleware(umbra, { server: "shop" })],
+      checkpointer: new MemorySaver(),
+    });
+    const settings = { configurable: { thread_id: unique("thread") } };
+    const paused = await agent.invoke({ messages: [{ role: "user", content: "go on" }] }, settings);
+    // The approval of the declined call before is used up: the same call is asked about anew.
+    const [asked] = (paused as { __interrupt__?: { value: ApprovalInterrupt }[] }).__interrupt__ ?? [];
+    const id = asked?.value.approvalId ?? "";
+    if (isApproved) await umbra.approvals.approve(id);
+    if (rehearsal) await server.rehearse(agentId);
+    const { messages } = await agent.invoke(new Command({ resume: answer }), settings);
+    const told = messages.find((one) => ToolMessage.isInstance(one)) as ToolMessage | undefined;
+    assert.deepEqual([told?.text, told?.status], [`shop.refund was not run (declined): ${text}`, "error"]);
+    assert.equal(messages.at(-1)?.text, "done");
+    assert.equal((await umbra.approvals.get(id)).state, isApproved ? "used" : "pending");
+  }
+  assert.deepEqual(shop.ran, []);
+});
+
+test("LangChain: a tool's own interrupt does not get the answer to the pause for an approval", async () => {
+  const umbra = server.client({ agent: unique("desk") });
+  const refund = tool(async () => `sure: ${interrupt("sure?")}`, {
+    name: "refund",
+    description: "",
+    schema: SCHEMAS.refund,
+  });
+  const agent = createAgent({
+    model: modelOf([REFUND]),
+    tools: [refund],
+    middleware: [umbraMiddleware(umbra, { server: "shop" })],
+    checkpointer: new MemorySaver(),
+  });
+  const settings = { configurable: { thread_id: unique("thread") } };
+  type Paused = { __interrupt__?: { value: unknown }[] };
+  const paused = await agent.invoke({ messages: [{ role: "user", content: "go on" }] }, settings);
+  await umbra.approvals.approve(((paused as Paused).__interrupt__?.[0]?.value as ApprovalInterrupt).approvalId);
+  const asked = await agent.invoke(new Command({ resume: true }), settings);
+  assert.equal((asked as Paused).__interrupt__?.[0]?.value, "sure?");
+});
+
 test("LangChain: an interrupt of the tool itself is answered to the tool, and is no failure", async () => {
   const run = unique("run");
   const umbra = server.client({ agent: unique("desk"), run });

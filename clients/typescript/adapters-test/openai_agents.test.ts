@@ -183,7 +183,8 @@ test("OpenAI Agents: the pause waits for onApproval, and an error of it ends no 
   const model = modelOf([{ name: "refund", arguments: { payment: "p-1", amount: 500 } }]);
   const tools = guard(server.client({ agent: unique("desk"), logger }), toolsOf(new Shop()), {
     server: "shop",
-    onApproval: async ({ approvalId }) => {
+    onApproval: async ({ approvalId, tool }) => {
+      assert.equal(tool, "shop.refund");
       await new Promise((resolve) => setImmediate(resolve));
       told.push(approvalId);
       throw new Error("the chat is down");
@@ -191,7 +192,7 @@ test("OpenAI Agents: the pause waits for onApproval, and an error of it ends no 
   });
   const { interruptions } = await runLoop(new Agent({ name: "desk", model, tools }), "go on");
   assert.deepEqual([interruptions.length, told.length], [1, 1]);
-  const warning = new RegExp(`warn umbra: onApproval failed for refund, .* ${told[0]}: Error: the chat is down`);
+  const warning = new RegExp(`warn umbra: onApproval failed for shop\\.refund, .* ${told[0]}: Error: the chat is down`);
   assert.match(logger.lines.join(), warning);
 });
 

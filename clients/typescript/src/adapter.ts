@@ -1,9 +1,9 @@
 /** Parts that the adapters of frameworks share: their options, and the way of one call of the model. */
 
-import { describedTool, errorText, guardNotes, toolName, type ToolSettings } from "./boundary.js";
+import { describedTool, errorText, type GuardNote, guardNotes, toolName, type ToolSettings } from "./boundary.js";
 import { checkFunction, checkMembers, closest } from "./checks.js";
 import { currentContext, type DecidedCall, isDecided, runDecided } from "./context.js";
-import { ApprovalRequired, UmbraError, Unavailable } from "./errors.js";
+import { ApprovalRequired, Blocked, UmbraError, Unavailable } from "./errors.js";
 import { randomId } from "./platform.js";
 import type { GuardrailsWrapper, Sidecar } from "./sidecar.js";
 import { isRecord } from "./transport.js";
@@ -50,6 +50,8 @@ interface PendingCall {
   id: string;
   /** Failure of the question, and the time of it. */
   missed?: { error: Unavailable; at: number };
+  /** Id of the approval that `onApproval` was told of. */
+  approvalId?: string;
 }
 
 /** Most pending calls. */
@@ -85,15 +87,45 @@ export class CallGuard {
     this.#guardrails = sidecar?.guardrails("enforce");
   }
 
-  /** Runs one call, or returns a stub, or throws, as `umbra.callTool` does. */
-  async run<R>(call: ModelCall, body: () => R | Promise<R>): Promise<R> {
+  /**
+   * Runs one call, or returns a stub, or throws, as `umbra.callTool` does. `declined` returns the block of a call that
+   * the framework was told not to make; it receives the approval that the call was decided by. It is called after the
+   * question, which uses the approval up: else the next call with these arguments would run.
+   */
+  async run<R>(
+    call: ModelCall,
+    body: () => R | Promise<R>,
+    declined: (approval: ApprovalRequired | undefined) => Blocked | undefined = () => undefined,
+  ): Promise<R> {
     const { signal, arguments: given } = call;
-    const { id: callId, missed } = this.#takePending(call) ?? {};
+    const { id: callId, missed, approvalId } = this.#takePending(call) ?? {};
     const decided = { ...this.#described(call), arguments: given, callId, signal };
     const isFresh = missed && performance.now() - missed.at < MISSED_MS;
-    guardNotes.set(decided, { guard: this, missed: isFresh ? missed.error : undefined });
-    const make = () => this.umbra.callTool<R>(decided, body);
-    return this.#guardrails ? this.#guardrails.run(make) : make();
+    const note: GuardNote = { guard: this, isFromModel: true, missed: isFresh ? missed.error : undefined };
+    guardNotes.set(decided, note);
+    let check = () => {
+      check = () => {};
+      const { decision } = note;
+      const isAsked = decision?.guard.verdict === "ask";
+      const block = declined(isAsked ? new ApprovalRequired(toolName(decided.tool), decision) : undefined);
+      if (block !== undefined) throw block;
+    };
+    const make = async () => {
+      const result = await this.umbra.callTool<R>(decided, () => {
+        check();
+        return body();
+      });
+      // A stub is the result of no call.
+      check();
+      return result;
+    };
+    try {
+      return await (this.#guardrails ? this.#guardrails.run(make) : make());
+    } catch (error) {
+      // A framework that takes its own yes for the call does not ask before it.
+      if (error instanceof ApprovalRequired && error.approvalId !== approvalId) await this.#tell(error, call.id);
+      throw error;
+    }
   }
 
   /**
@@ -103,7 +135,7 @@ export class CallGuard {
    */
   async needsApproval(call: ModelCall, own: () => boolean | PromiseLike<boolean>): Promise<boolean> {
     const described = this.#described(call);
-    const given = argumentsJson(call.arguments as Record<string, unknown>);
+    const given = argumentsJson(call.arguments as Record<string, unknown>, true);
     const name = toolName(described.tool);
     const { effect } = described;
     const held: DecidedCall = { owner: this.umbra, name, scope: "", arguments: given, guards: [this], effect };
@@ -116,7 +148,9 @@ export class CallGuard {
       const decision = await this.umbra.decide(question, { signal: call.signal });
       held.effect = decision.effect;
       if (decision.decision === "ask") {
-        await this.#tell(new ApprovalRequired(call.name, decision), call.id);
+        const approval = new ApprovalRequired(name, decision);
+        pending.approvalId = approval.approvalId;
+        await this.#tell(approval, call.id);
         return true;
       }
     } catch (error) {
@@ -174,11 +208,26 @@ function misspelt(name: string, near: string | undefined, names: readonly string
 /** Returns a key of the call. The framework's id alone is none: some models number the calls of each answer. */
 function pendingKey(call: ModelCall): string {
   try {
-    return JSON.stringify([call.name, call.id, currentContext().context, argumentsJson(call.arguments as Record<string, unknown>)]);
+    const given = argumentsJson(call.arguments as Record<string, unknown>, true);
+    return JSON.stringify([call.name, call.id, currentContext().context, given]);
   } catch {
     // Arguments that cannot be written: the call will be blocked.
     return randomId();
   }
+}
+
+/**
+ * Returns the block of a call whose pause was answered by a no: `false`, `{ approved: false, reason }`, or the form of
+ * LangChain, `{ decisions: [{ type: "reject", message }] }`, where all but `approve` is a no. Undefined for any other
+ * answer.
+ */
+export function declineOf(tool: string, answer: unknown): Blocked | undefined {
+  const { approved, reason, decisions } = isRecord(answer) ? answer : { approved: answer };
+  const rejected = Array.isArray(decisions) && decisions.find((one) => isRecord(one) && one["type"] !== "approve");
+  if (approved !== false && !rejected) return undefined;
+  const why = rejected ? rejected.message : reason;
+  const told = typeof why === "string" && why ? `: ${why}` : "";
+  return new Blocked(tool, "declined", `it was declined${told}; do not call it again`);
 }
 
 /** Returns the JSON Schema of a tool's output from the forms that frameworks have; undefined for another form. */

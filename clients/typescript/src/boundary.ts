@@ -62,13 +62,19 @@ export interface ToolOptions<P extends unknown[], R> extends ToolSettings {
 export interface ToolCall<R> extends ToolSettings, CallContext {
   /** The tool, as `server.name` or in two parts. */
   tool: string | { name: string; server?: string | undefined };
-  /** Arguments by name, as the model gave them. */
+  /**
+   * Arguments by name, as the model gave them. An instance of a class is sent as `<ClassName>`, and an approval does
+   * not cover its content, unless it has a `toJSON`.
+   */
   arguments?: object | undefined;
   /** Result in rehearsal where the server has no contract: a value, or a function that returns one. */
   stub?: R | (() => R | Promise<R>);
   /** Result in rehearsal, whatever the contract says. */
   stubOverride?: R;
-  /** Own id of the call; a repeated id gets the same decision. A new one unless given. */
+  /**
+   * Own id of the call, a new one unless given. A repeated id gets the same decision, also that of an approved call:
+   * each attempt that is to be asked about anew needs its own.
+   */
   callId?: string | undefined;
   /** Aborts the question. The running tool is the caller's to abort. */
   signal?: AbortSignal | undefined;
@@ -78,11 +84,15 @@ export interface ToolCall<R> extends ToolSettings, CallContext {
 export type DecideCall = Omit<DecideBody, "agent" | "call_id"> & { agent?: string; call_id?: string };
 
 /** Notes of a guard about its call. */
-interface GuardNote {
+export interface GuardNote {
   /** Guard that makes the call, the same for each call of its tool. */
   guard: object;
+  /** True if all arguments are what a model gave and its schema made of it. */
+  isFromModel?: boolean;
   /** Failure of the question that was asked just before; it is not asked again. */
   missed?: Unavailable | undefined;
+  /** Decision about the call; undefined before it, and without one. */
+  decision?: Decision;
 }
 
 /** Notes about calls; a call without one is guarded by {@link Umbra.callTool} itself. */
@@ -131,13 +141,14 @@ export class Boundary {
       throw new TypeError(`arguments of ${name} are one object of named values, not ${describeKind(given)}`);
     }
     const fields = this.#fields(overlaid(call, overlaid(currentContext().context, this.base)), {});
-    const { guard, missed } = guardNotes.get(call) ?? { guard: this };
+    const note: GuardNote = guardNotes.get(call) ?? { guard: this };
+    const readArguments = () => this.#arguments(name, given, note.isFromModel);
     const held: DecidedCall = {
       owner: this,
       name,
       scope: JSON.stringify(fields),
-      arguments: this.#arguments(name, given),
-      guards: [guard],
+      arguments: readArguments(),
+      guards: [note.guard],
       effect: call.effect,
     };
     if (isDecided(held, (outer) => this.#warnOfGuards(tool.name, outer, name))) return await body();
@@ -154,8 +165,8 @@ export class Boundary {
 
     let decision: Decision;
     try {
-      if (missed !== undefined) throw missed;
-      decision = await this.#ask(question, { signal: call.signal });
+      if (note.missed !== undefined) throw note.missed;
+      decision = note.decision = await this.#ask(question, { signal: call.signal });
     } catch (error) {
       if (error instanceof APIError) throw this.#refused(name, error);
       if (!(error instanceof Unavailable)) throw error;
@@ -170,7 +181,7 @@ export class Boundary {
           const detail = "AGENT_SAFE_MODE is set here, but the server runs calls live: set it for the server as well";
           throw new Blocked(name, "safe_mode_mismatch", detail, decision);
         }
-        if (JSON.stringify(this.#arguments(name, given)) !== decided) throw argumentsChanged(name, decision);
+        if (JSON.stringify(readArguments()) !== decided) throw argumentsChanged(name, decision);
         return await this.#execute(question, decision, runBody);
       case "stub":
         if (decision.stub?.fault) throw new StubFault(name, decision.stub.fault, decision.stub.result);
@@ -280,9 +291,9 @@ export class Boundary {
     }
   }
 
-  #arguments(name: string, given: Record<string, unknown>): Record<string, unknown> {
+  #arguments(name: string, given: Record<string, unknown>, isFromModel?: boolean): Record<string, unknown> {
     try {
-      return argumentsJson(given);
+      return argumentsJson(given, isFromModel);
     } catch (error) {
       const detail = `its arguments cannot be written as JSON: ${errorText(error)}`;
       throw new Blocked(name, "unreadable", detail, undefined, { cause: error });

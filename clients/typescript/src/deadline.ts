@@ -27,9 +27,9 @@ export class Deadline {
     return this.#controller.signal;
   }
 
-  /** Length, in milliseconds. */
+  /** Length, in whole milliseconds. */
   get ms(): number {
-    return this.#ms;
+    return Math.round(this.#ms);
   }
 
   /** True once the deadline has passed; false if the caller aborted before. */
@@ -74,7 +74,7 @@ export class Deadline {
         const late = performance.now() - due;
         if (late >= HELD_UP_MS) return this.#wait(Math.min(late, this.#ms));
         this.#isPast = true;
-        this.#controller.abort(new Error(`no answer within ${this.#ms} ms`));
+        this.#controller.abort(new Error(`no answer within ${this.ms} ms`));
       },
       Math.min(ms, 2 ** 31 - 1),
     );

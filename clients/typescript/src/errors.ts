@@ -94,7 +94,7 @@ export class ApprovalRequired extends Blocked {
 
   constructor(tool: string, decision: Decision) {
     const { id, expires_at } = decision.approval ?? { id: "", expires_at: "" };
-    const asked = decision.detail || "a rule asks for it";
+    const asked = decision.detail || "A rule asks for it.";
     super(tool, "approval_required", `${asked} A person must approve ${id}; then call again.`, decision);
     this.approvalId = id;
     this.expiresAt = expires_at;

@@ -1,6 +1,8 @@
 /** Documents of the fake sidecar: sections and items of markdown, and edits of them. */
 
 import { isCalled } from "./document.js";
+import { Refusal } from "./fake_refusal.js";
+import { isRecord } from "./transport.js";
 import type { DocumentEdit, DocumentFormat, DocumentSection } from "./types.js";
 
 /** A document of a fake session. */
@@ -16,6 +18,10 @@ type ItemReference = Extract<DocumentEdit, { op: "set_state" }>["item"];
 const ITEM = /^(\s*[-*+] )(?:\[([ xX-])\] )?(.*)$/;
 const HEADING = /^(#{1,6})\s+(.*?)\s*$/;
 const BOXES: Record<ItemState, string> = { open: "[ ] ", done: "[x] ", dropped: "[-] " };
+const OPERATIONS: readonly unknown[] = [
+  ...["add_section", "replace_section", "remove_section", "rename_section", "append_item", "insert_item"],
+  ...["replace_item", "remove_item", "set_state", "set_key", "remove_key", "append_text"],
+];
 const STATES: Record<string, ItemState> = { " ": "open", x: "done", X: "done", "-": "dropped" };
 
 /** Returns the sections of a text, each with its items. */
@@ -42,8 +48,39 @@ export function countItems(text: string): { open_items: number; done_items: numb
   return { open_items: count("open"), done_items: count("done") };
 }
 
+/** Returns a text after all edits. Throws {@link Refusal} if one cannot be made, as the server refuses it. */
+export function withEdits(text: string, edits: readonly DocumentEdit[]): string {
+  edits.forEach((edit, at) => {
+    const [member, detail] = faultOf(edit) ?? [];
+    if (detail === undefined) return;
+    const fault = { pointer: `/edits/${at}${member}`, code: "invalid", detail };
+    throw new Refusal(400, "bad_json", "The body cannot be used; `errors` says what is wrong and where.", [fault]);
+  });
+  return edits.reduce((now, edit, at) => {
+    try {
+      return edited(now, edit);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      const fault = { pointer: `/edits/${at}`, code: "format", detail: error.message };
+      throw new Refusal(400, "invalid_request", "an edit cannot be applied; no edit was applied", [fault]);
+    }
+  }, text);
+}
+
+/** Returns the fault of an edit that the server cannot read: the pointer to it within the edit, and the text. */
+function faultOf(edit: DocumentEdit): [string, string] | undefined {
+  const { op, state, item } = edit as { op?: unknown; state?: unknown; item?: unknown };
+  if (op === undefined) return ["", "the field `op` is missing"];
+  if (!OPERATIONS.includes(op)) return ["/op", `\`${op}\` is not one of ${OPERATIONS.join(", ")}`];
+  if (state != null && !Object.keys(BOXES).includes(String(state)))
+    return ["", `\`${state}\` is not one of ${Object.keys(BOXES).join(", ")}`];
+  if (item !== undefined && !isRecord(item))
+    return ["", 'expected an item, such as {"text": "find the bug"} or {"index": 1}'];
+  return undefined;
+}
+
 /** Returns a text after one edit. Throws {@link RangeError} if the edit cannot be made, as the server words it. */
-export function edited(text: string, edit: DocumentEdit): string {
+function edited(text: string, edit: DocumentEdit): string {
   const lines = linesOf(text);
   switch (edit.op) {
     case "add_section": {

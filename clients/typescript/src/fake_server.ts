@@ -2,7 +2,8 @@
 
 import { plainName } from "./document.js";
 import { Unavailable } from "./errors.js";
-import { countItems, edited, type FakeDocument, sectionsOf } from "./fake_documents.js";
+import { countItems, type FakeDocument, sectionsOf, withEdits } from "./fake_documents.js";
+import { checkOneOf, Refusal } from "./fake_refusal.js";
 import { type FakeRule, type FakeRuling, GRAVITY, judge, type Moment, momentOf } from "./fake_rules.js";
 import { isPlain, joined, readings } from "./tool_names.js";
 import {
@@ -15,6 +16,8 @@ import {
 } from "./transport.js";
 import type { components } from "./schema.js";
 import type {
+  Approval,
+  Decision,
   DocumentEdit,
   GuardRequest,
   OfferedPattern,
@@ -92,6 +95,9 @@ interface StepBody extends Omit<SessionAttachment, "modes" | "tools">, Pick<Sele
   edits?: DocumentEdit[];
   outcome?: SessionOutcome | null;
   call_id?: string;
+  tool?: ToolName;
+  arguments?: Approval["arguments"];
+  decision?: "approve" | "deny";
   id?: string;
   events?: StepBody[];
   declared_effect?: string;
@@ -124,16 +130,6 @@ const JUDGED = { inputs: "fake", ...COMPLETE };
 /** Most patterns that a turn offers. */
 const MOST_PATTERNS = 3;
 
-/** Refusal of a request, as the server words it. */
-class Refusal {
-  constructor(
-    readonly status: number,
-    readonly code: string,
-    readonly detail: string,
-    readonly errors: { pointer: string; code: string; detail: string }[] = [],
-  ) {}
-}
-
 /** Scripted server in place of the connection to one. */
 export class FakeServer extends Transport {
   isAway = false;
@@ -142,6 +138,7 @@ export class FakeServer extends Transport {
   readonly #scripted = new Map<FakeStep, object[]>();
   readonly #sessions = new Map<string, FakeSession>();
   readonly #patterns: Pattern[] = [];
+  readonly #approvals = new Map<string, Approval>();
   #listeners: (() => void)[] = [];
 
   constructor(rules: readonly FakeRule[], logger: Logger) {
@@ -157,9 +154,10 @@ export class FakeServer extends Transport {
     signal?.throwIfAborted();
     const { method } = request;
     const path = (request.path.split("?")[0] ?? "").split("/").slice(2).map(decodeURIComponent);
+    const isApproval = path[0] === "approvals" && path.length === 2;
     const isRead = method === "GET" && path[0] === "sessions" && path.length === 2;
     const step = path[2] === "documents" ? "document" : method === "POST" ? STEPS[path.at(-1) ?? ""] : undefined;
-    if (step === undefined && !isRead) {
+    if (step === undefined && !isRead && !isApproval) {
       throw new TypeError(`FakeSidecar does not answer ${method} ${request.path}: test this part with a server`);
     }
     const body = (request.body === undefined ? {} : JSON.parse(request.body)) as StepBody;
@@ -169,8 +167,11 @@ export class FakeServer extends Transport {
     }
     if (this.isAway) throw new Unavailable(`${this.url} did not answer: it is away`);
     try {
-      const answer =
-        step === undefined ? this.#stateOf(this.#session(path[1])) : this.#answer(step, path, body, request);
+      const answer = isApproval
+        ? this.#approval(path[1], body)
+        : step === undefined
+          ? this.#stateOf(this.#session(path[1]))
+          : this.#answer(step, path, body, request);
       // A caller that changes its answer does not change the server.
       return { status: 200, body: JSON.parse(JSON.stringify(answer)) };
     } catch (refusal) {
@@ -222,14 +223,26 @@ export class FakeServer extends Transport {
       event: () => (body.events ? acceptedAll(body.events) : accepted(body)),
     };
     const answer: object = { ...answers[step](), ...scripted };
-    if ("decision" in answer && answer.decision === "ask" && !("approval" in answer)) {
-      Object.assign(answer, { approval: { id: "apr_fake", expires_at: NEVER } });
+    if ("decision" in answer && answer.decision === "ask") {
+      const { approval = { id: "apr_fake", expires_at: NEVER } } = answer as Partial<Decision>;
+      Object.assign(answer, { approval });
+      const asked = { agent: body.agent, tool: shown(body.tool ?? ""), arguments: body.arguments };
+      Object.assign(this.#approval(approval?.id), asked);
     }
     if (id !== undefined && TOLD.includes(step)) {
       session.said.push({ event: step, data: JSON.stringify(answer) });
       for (const listener of this.#listeners.splice(0)) listener();
     }
     return answer;
+  }
+
+  /** Returns an approval, and notes a person's answer. Any approval is there, and pending until it is answered. */
+  #approval(id = "", { decision }: StepBody = {}): Approval {
+    const unanswered = { id, agent: "", tool: "", state: "pending", asked_at: TIME, expires_at: NEVER } as const;
+    const approval: Approval = this.#approvals.get(id) ?? unanswered;
+    if (decision) approval.state = decision === "approve" ? "approved" : "denied";
+    this.#approvals.set(id, approval);
+    return approval;
   }
 
   /** Returns a session. Any session that is resumed is there. */
@@ -488,13 +501,6 @@ export function checkStep(step: FakeStep): void {
   if (!Object.values(STEPS).includes(step)) throw new TypeError(`FakeSidecar has no step ${JSON.stringify(step)}`);
 }
 
-function checkOneOf(pointer: string, known: readonly string[], value: unknown): void {
-  if (known.includes(value as string)) return;
-  const detail = `expected one of ${known.join(", ")}, found ${JSON.stringify(value)}`;
-  const errors = [{ pointer, code: "value", detail }];
-  throw new Refusal(400, "invalid_request", "the request has invalid values; errors lists them", errors);
-}
-
 function move({ state }: FakeSession, { route, modes }: StepBody): void {
   if (route != null) state.route = route;
   if (modes != null) state.modes = modes;
@@ -529,18 +535,6 @@ function directivesOf(due: FakeRuling["due"], decisions: readonly FakeRuling[]):
     return [`${advice} ${shown(tool)}: ${ended(reason)}.`];
   });
   return [...dues, ...calls];
-}
-
-function withEdits(text: string, edits: readonly DocumentEdit[]): string {
-  return edits.reduce((now, edit, at) => {
-    try {
-      return edited(now, edit);
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      const fault = { pointer: `/edits/${at}`, code: "format", detail: error.message };
-      throw new Refusal(400, "invalid_request", "an edit cannot be applied; no edit was applied", [fault]);
-    }
-  }, text);
 }
 
 function documentState(name: string, { version, text, format }: FakeDocument): object {

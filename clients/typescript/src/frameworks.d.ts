@@ -24,6 +24,7 @@ declare module "langchain" {
 }
 
 declare module "@langchain/langgraph" {
+  export function getConfig(): { configurable?: Record<string, unknown> } | undefined;
   export function interrupt(value: unknown): unknown;
   export function isGraphBubbleUp(error: unknown): boolean;
 }

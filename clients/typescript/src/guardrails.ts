@@ -32,6 +32,8 @@ export interface GuardedTool {
   isPlain?: boolean;
   /** Guard around the tool, the same for each call; the tool itself unless given. */
   guard?: object | undefined;
+  /** True if all arguments of its call are what a model gave and its schema made of it. */
+  isFromModel?: boolean | undefined;
 }
 
 /** A function that `umbra.tool` made, with its name, and its call without the guardrails of the context. */
@@ -120,9 +122,11 @@ export class Guardrails {
     const guards = [tool.guard ?? tool];
     const held = { owner: this.session, name, scope, arguments: call.arguments ?? {}, guards };
     if (isDecided(held)) return await body();
+    let isObjected = false;
     try {
       const asked = JSON.stringify(call.arguments);
       const answer = await this.session.guard({ call, ...this.#place() }, { signal });
+      isObjected = answer.decision === "block";
       this.#before(tool, answer);
       this.session.checkNotClosed();
       // Without an answer, which names the rules by their version, nothing was decided.
@@ -143,7 +147,7 @@ export class Guardrails {
       throw error;
     }
     const answer = await this.#report(tool, resultReport(call, result));
-    if (answer !== undefined) this.#after(tool, answer);
+    if (answer !== undefined) this.#after(tool, answer, isObjected);
     return result;
   }
 
@@ -154,7 +158,7 @@ export class Guardrails {
     this.#asked.add(plainToolName(toolName(tool)));
     const reference = server ? { server, name } : { name };
     try {
-      return { tool: reference, arguments: argumentsJson(named) };
+      return { tool: reference, arguments: argumentsJson(named, tool.isFromModel) };
     } catch (error) {
       if (this.enforcement === "enforce") {
         const detail = `its arguments cannot be written as JSON: ${errorText(error)}`;
@@ -187,9 +191,9 @@ export class Guardrails {
     }
   }
 
-  #after(tool: GuardedTool, answer: MessageAnswer): void {
-    // Before the call no rule objected; an objection now comes too late to stop the call.
-    for (const ruling of answer.calls) {
+  #after(tool: GuardedTool, answer: MessageAnswer, isObjected: boolean): void {
+    // If no rule objected before the call, an objection now comes too late to stop it.
+    for (const ruling of isObjected ? [] : answer.calls) {
       if (ruling.decision === "block" && !ruling.needs_approval) this.#note(tool, ruling);
     }
     for (const ruling of answer.results) {
@@ -204,7 +208,7 @@ export class Guardrails {
     const isBlock = ruling.decision === "block";
     if (ruling.decision !== "allow") {
       this.session.noteIntervention(ruling);
-      const verb = isBlock ? "blocks" : "warns of";
+      const verb = !isBlock ? "warns of" : this.enforcement === "enforce" ? "blocks" : "would block";
       const text = `umbra: the rule ${ruling.rule} ${verb} ${toolName(tool)}: ${ruling.reason}`;
       this.session.logger[this.enforcement === "audit" ? "info" : "warn"](text);
     }

@@ -1,9 +1,9 @@
 /** Adapter of LangChain (`langchain` 1 and newer): `middleware: [umbraMiddleware(umbra)]`. */
 
-import { interrupt, isGraphBubbleUp } from "@langchain/langgraph";
+import { getConfig, interrupt, isGraphBubbleUp } from "@langchain/langgraph";
 import { type AgentMiddleware, createMiddleware, ToolMessage } from "langchain";
 
-import { ADAPTER_OPTIONS, type AdapterOptions, CallGuard } from "./adapter.js";
+import { ADAPTER_OPTIONS, type AdapterOptions, CallGuard, declineOf } from "./adapter.js";
 import { ApprovalRequired, Blocked, StubFault } from "./errors.js";
 import { isRecord } from "./transport.js";
 import type { Umbra } from "./umbra.js";
@@ -24,14 +24,21 @@ export interface ApprovalInterrupt {
   detail: string;
 }
 
+/** Answers that LangGraph keeps for the interrupts of a step. */
+interface Scratchpad {
+  resume?: unknown[];
+  nullResume?: unknown;
+}
+
 /**
  * Returns middleware of `createAgent` that puts the boundary around all tools of the agent:
  *
  *     createAgent({ model, tools, middleware: [umbraMiddleware(umbra, { effects: { get_weather: "read" } })] })
  *
  * The reason of a blocked call is a tool message with the status `error`, so the run goes on. A call that needs an
- * approval interrupts the graph with an {@link ApprovalInterrupt}; without a checkpointer it is a tool message. What
- * runs after `Command({ resume })`, with any value, is up to the approval in Umbra alone.
+ * approval interrupts the graph with an {@link ApprovalInterrupt}; without a checkpointer it is a tool message. Resumed
+ * with `false`, `{ approved: false, reason }` or LangChain's `{ decisions: [{ type: "reject", message }] }`, it does
+ * not run. With any other value it is up to the approval in Umbra alone.
  *
  * A failure of the tool is the tool message that LangChain makes of it without middleware. Put it last, so that other
  * middleware does not change the call after the decision; only `toolRetryMiddleware` and `toolErrorMiddleware`, which
@@ -58,7 +65,7 @@ export function umbraMiddleware(umbra: Umbra, options: AdapterOptions = {}): Age
       let interruption: unknown;
       let failure: unknown;
       try {
-        const result = await calls.run<unknown>(call, async () => {
+        const run = async () => {
           try {
             answer = await handler(request);
           } catch (error) {
@@ -68,7 +75,10 @@ export function umbraMiddleware(umbra: Umbra, options: AdapterOptions = {}): Age
             return undefined;
           }
           return (answered = contentOf(answer));
-        });
+        };
+        // An interrupt within the tool would otherwise take the answer to the pause for its own.
+        const declined = (approval?: ApprovalRequired) => approval && (isResumed() ? pause(approval, args) : undefined);
+        const result = await calls.run<unknown>(call, run, declined);
         if (interruption !== undefined) throw interruption;
         if (answer !== undefined && result === answered) return answer;
         // A stub, or a result into which rehearsed changes are merged.
@@ -76,8 +86,8 @@ export function umbraMiddleware(umbra: Umbra, options: AdapterOptions = {}): Age
         return new ToolMessage({ content, tool_call_id: id, name });
       } catch (error) {
         if (error instanceof Blocked || error instanceof StubFault) {
-          if (error instanceof ApprovalRequired) pause(error, args);
-          return told(error.message);
+          const declined = error instanceof ApprovalRequired ? pause(error, args) : undefined;
+          return told((declined ?? error).message);
         }
         // LangChain ends the run for an error that leaves middleware. Its own error is that of wrong arguments.
         if (error !== failure || call.signal?.aborted) throw error;
@@ -95,14 +105,22 @@ Object.defineProperty(umbraMiddleware, "wrapToolCall", {
   },
 });
 
-/** Interrupts the graph. Returns if it cannot be interrupted, or goes on without the approval. */
-function pause({ tool, approvalId, expiresAt, detail }: ApprovalRequired, args: Record<string, unknown>): void {
+/** Interrupts the graph, if it can be. If it goes on, returns the block of a call that was answered by a no. */
+function pause(approval: ApprovalRequired, args: Record<string, unknown>): Blocked | undefined {
+  const { tool, approvalId, expiresAt, detail } = approval;
   const value: ApprovalInterrupt = { tool, arguments: args, approvalId, expiresAt, detail };
   try {
-    interrupt(value);
+    return declineOf(tool, interrupt(value));
   } catch (error) {
     if (isGraphBubbleUp(error)) throw error;
+    return undefined;
   }
+}
+
+/** True if there is an answer for an interrupt of this step. */
+function isResumed(): boolean {
+  const { resume = [], nullResume } = (getConfig()?.configurable?.["__pregel_scratchpad"] ?? {}) as Scratchpad;
+  return resume.length > 0 || nullResume !== undefined;
 }
 
 /** Returns the result of a tool, out of its message if there is one: tools return JSON as text. */

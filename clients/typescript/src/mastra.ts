@@ -1,6 +1,6 @@
 /** Adapter of Mastra (`@mastra/core` 1 and newer): `tools: guard(umbra, tools)`. */
 
-import { ADAPTER_OPTIONS, type AdapterOptions, CallGuard, outputSchema } from "./adapter.js";
+import { ADAPTER_OPTIONS, type AdapterOptions, CallGuard, declineOf, outputSchema } from "./adapter.js";
 import { checkObject } from "./checks.js";
 import { ApprovalRequired, Blocked, StubFault } from "./errors.js";
 import { isRecord } from "./transport.js";
@@ -88,7 +88,7 @@ function guarded(calls: CallGuard, name: string, tool: MastraTool): MastraTool {
   copy.execute = async (input, context) => {
     const place = context?.agent ?? context?.workflow ?? context;
     const approval = isApproval(place?.suspendPayload) ? place.suspendPayload : undefined;
-    const declined = approval && declineOf(approval, place?.resumeData);
+    const declined = approval && declineOf(approval.tool, place?.resumeData);
     const call = {
       name,
       description: tool.description,
@@ -99,13 +99,8 @@ function guarded(calls: CallGuard, name: string, tool: MastraTool): MastraTool {
       signal: context?.abortSignal,
     };
     try {
-      const result = await calls.run(call, () => {
-        // Only now: the question has used the approval up, else it would let the next call with these arguments run.
-        if (declined) throw declined;
-        return execute.call(tool, input, approval ? notResumed(context) : context);
-      });
-      if (declined) throw declined;
-      return result;
+      const run = () => execute.call(tool, input, approval ? notResumed(context) : context);
+      return await calls.run(call, run, () => declined);
     } catch (error) {
       if (!(error instanceof Blocked || error instanceof StubFault)) throw error;
       if (error instanceof ApprovalRequired && place?.suspend !== undefined && !approval) {
@@ -120,13 +115,6 @@ function guarded(calls: CallGuard, name: string, tool: MastraTool): MastraTool {
 
 function isApproval(payload: unknown): payload is ApprovalPayload {
   return isRecord(payload) && "approvalId" in payload;
-}
-
-/** Returns the block of a call that was resumed with a no; undefined if it was not. */
-function declineOf(approval: ApprovalPayload, data: unknown): Blocked | undefined {
-  if (!isRecord(data) || data["approved"] !== false) return undefined;
-  const reason = typeof data["reason"] === "string" && data["reason"] ? `: ${data["reason"]}` : "";
-  return new Blocked(approval.tool, "declined", `it was declined${reason}; do not call it again`);
 }
 
 /** Returns the context without the data that the call was resumed with: the tool itself did not suspend. */

@@ -7,7 +7,13 @@ export type Method = "get" | "put" | "post" | "patch" | "delete";
 export type PathOf<M extends Method> = {
   [P in keyof paths]: paths[P] extends Record<M, { responses: unknown }> ? P : never;
 }[keyof paths];
-type Json<C> = C extends { content: { "application/json": infer J } } ? J : undefined;
+type Json<C> = C extends { content: { "application/json": infer J } }
+  ? J
+  : C extends { content: { "application/x-ndjson": unknown } }
+    ? unknown[]
+    : C extends { content: { "text/plain": infer T } }
+      ? T
+      : undefined;
 export type AnswerOf<O> = O extends { responses: infer R } ? Json<R[keyof R & (200 | 201 | 202 | 204)]> : never;
 type QueryOf<O> = O extends { parameters: { query?: infer Q } } ? { query?: NonNullable<Q> } : object;
 type PathParametersOf<O> = O extends { parameters: { path: infer P extends object } } ? { path: P } : object;

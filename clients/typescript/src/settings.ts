@@ -22,7 +22,7 @@ export interface UmbraSettings {
   timeoutMs?: number | undefined;
   /** Longest wait for a decision, and for an answer of the sidecar, in milliseconds; 2,000 unless given. */
   decisionTimeoutMs?: number | undefined;
-  /** Receiver of warnings; the console's `warn` unless given. */
+  /** Receiver of warnings and notes (`warn`, `info`); the console's `warn` for warnings alone unless given. */
   logger?: Logger | undefined;
   /** `fetch` to send requests with; that of the runtime unless given. */
   fetch?: typeof fetch | undefined;

@@ -305,7 +305,6 @@ export class Sidecar implements AsyncDisposable {
    *     await s.guardrails("enforce", { mode: "research" }).run(() => agent());
    */
   guardrails(enforcement: Enforcement = "enforce", options: GuardrailOptions = {}): GuardrailsWrapper {
-    this.#checkInUse();
     const guardrails = new Guardrails(this, enforcement, options);
     return Object.assign(
       <P extends unknown[], R>(body: (...parameters: P) => R | Promise<R>) => guardrails.wrap(body),
@@ -542,7 +541,8 @@ export class Sidecar implements AsyncDisposable {
   }
 
   #checkInUse(): void {
-    if (this.#isOver) throw new SessionOver("the session is over: attach a new one, or resume it by its id");
+    const advice = this.#summary ? "" : ", or resume it by its id";
+    if (this.#isOver) throw new SessionOver(`the session is over: attach a new one${advice}`);
   }
 
   /** Returns route and modes of a step, as far as the server does not know them. */

@@ -50,8 +50,8 @@ const MEMBERS: Partial<Record<FakeStep, readonly string[]>> = {
  * Tools are ranked, and patterns found, by the words that they share with the query. Supported edits are those of
  * items, states and whole sections in markdown. Nothing is merged: a change to a document that has changed meanwhile is
  * a conflict. Each call of the boundary (`umbra.tool`, `umbra.callTool`, adapters) runs, unless the answer is scripted.
- * Any session can be resumed, and events are accepted. Other requests, such as those for findings, throw
- * {@link TypeError}.
+ * Any session can be resumed, any approval is pending until `umbra.approvals` answers it, and events are accepted.
+ * Other requests, such as those for findings, throw {@link TypeError}.
  */
 export class FakeSidecar {
   /** Client whose sessions the fake answers. */

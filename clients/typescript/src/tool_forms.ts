@@ -9,13 +9,44 @@ import type { SidecarCall, SidecarResult, ToolDefinition, ToolRef } from "./type
  * `{type: "function_call", name, arguments}`, arguments as JSON text), Anthropic (`{type: "tool_use", name, input}`) or
  * LangChain (`{name, args}`).
  */
-export type CallLike = SidecarCall | { name: string } | { function: { name: string } };
+export type CallLike = SidecarCall | NamedCall | { function: NamedCall; id?: unknown; type?: unknown };
+
+interface NamedCall {
+  name: string;
+  arguments?: unknown;
+  args?: unknown;
+  input?: unknown;
+  id?: unknown;
+  call_id?: unknown;
+  type?: unknown;
+}
 
 /** A result as the sidecar has it, or one that names its call by `tool_call_id`, `call_id` or `tool_use_id`. */
-export type ResultLike = SidecarResult | { tool_call_id: string } | { call_id: string } | { tool_use_id: string };
+export type ResultLike =
+  | SidecarResult
+  | (ResultMembers & ({ tool_call_id: string } | { call_id: string } | { tool_use_id: string }));
+
+interface ResultMembers {
+  content?: unknown;
+  output?: unknown;
+  is_error?: unknown;
+  status?: unknown;
+  role?: unknown;
+  name?: unknown;
+  type?: unknown;
+}
 
 /** A definition as in `tools/list`, or in the form of OpenAI or Anthropic. */
-export type DefinitionLike = ToolDefinition | { function: { name: string } };
+export type DefinitionLike = ToolDefinition | NamedDefinition | { function: NamedDefinition; type?: unknown };
+
+interface NamedDefinition {
+  name: string;
+  description?: unknown;
+  parameters?: unknown;
+  input_schema?: unknown;
+  strict?: unknown;
+  type?: unknown;
+}
 
 type Members = Record<string, unknown>;
 

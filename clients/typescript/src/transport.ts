@@ -40,7 +40,10 @@ export interface WireRequest {
 
 export interface WireAnswer {
   status: number;
-  /** JSON value of the body; of a refusal that is no JSON, a problem with the text. Undefined without a body. */
+  /**
+   * JSON value of the body, a list of the values of lines of JSON, or plain text; of a refusal that is no JSON, a
+   * problem with the text. Undefined without a body.
+   */
   body: unknown;
 }
 
@@ -197,7 +200,11 @@ export class Transport {
       return failure;
     }
     const answer = { status: response.status, ...retryAfter(response) };
+    const [kind] = (response.headers.get("content-type") ?? "").split(";");
     try {
+      if (response.ok && kind === "text/plain") return { ...answer, body: text };
+      if (kind === "application/x-ndjson")
+        return { ...answer, body: text.split("\n").filter(Boolean).map((line): unknown => JSON.parse(line)) };
       return { ...answer, body: text === "" ? undefined : JSON.parse(text) };
     } catch {
       // A proxy may have written the refusal, in any form.

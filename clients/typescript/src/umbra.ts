@@ -86,6 +86,8 @@ export class Umbra {
     const { transport, ...given } = Object(settings) as UmbraSettings;
     checkMembers("new Umbra", given, SETTINGS);
     checkTexts(given, TEXT_SETTINGS);
+    // Rules for the agent that is meant would not hold for another.
+    if (settings.agent === "") throw new TypeError('agent is a name, such as "writer"');
     const variables = environment();
     this.url = serverAddress(settings.url ?? (variables["UMBRA_URL"] || "http://127.0.0.1:7817"));
     this.agent = settings.agent || variables["UMBRA_AGENT"] || "typescript";
@@ -366,7 +368,8 @@ export class Umbra {
   /**
    * Puts the execution boundary around a function that an agent calls as a tool, and returns a function of the same
    * parameters. The first parameter is the object of the tool's arguments, and all that the server is told; others,
-   * such as a framework's context, stay here.
+   * such as a framework's context, stay here. An instance of a class within is sent as `<ClassName>`, and an approval
+   * does not cover its content, unless it has a `toJSON`.
    *
    * Each call is decided by the server: the function runs, or its stub is returned, or {@link Blocked},
    * {@link ApprovalRequired} or {@link StubFault} is thrown. Without a decision (`reason` is `unavailable`) only a tool
@@ -407,7 +410,8 @@ export class Umbra {
     const { guardrails } = currentContext();
     if (guardrails === undefined) return this.#boundary.callTool(call, body);
     const { name, server } = describedTool(call);
-    const tool = { name, server: server ?? undefined, guard: guardNotes.get(call)?.guard ?? this.#boundary };
+    const { guard = this.#boundary, isFromModel } = guardNotes.get(call) ?? {};
+    const tool = { name, server: server ?? undefined, guard, isFromModel };
     return guardrails.call(tool, call.arguments, () => this.#boundary.callTool(call, body), call.signal);
   }
 
@@ -506,6 +510,8 @@ export class Umbra {
    * Sends a request to any operation of the API, typed by its OpenAPI document:
    *
    *     const { items } = await umbra.request("get", "/v1/sessions", { query: { state: "open" } });
+   *
+   * An answer of lines of JSON, as of `/v1/audit`, is a list of their values, and plain text is a text.
    */
   async request<M extends Method, P extends PathOf<M>>(
     method: M,
@@ -543,9 +549,8 @@ export class Umbra {
     const timeoutMs = positive("timeoutMs", options.timeoutMs ?? this.#timeoutMs);
     const answer = await this.#transport.request(request, timeoutMs, options.signal);
     if (member !== undefined && !(isRecord(answer) && member in answer)) {
-      throw new Unavailable(
-        `what answers at ${this.url} is no server of Umbra: its answer to ${asked} has no ${member}`,
-      );
+      const what = `what answers at ${this.url} is no server of Umbra: its answer to ${asked} has no ${member}`;
+      throw new Unavailable(what, undefined, { isLasting: true });
     }
     return answer as T;
   }

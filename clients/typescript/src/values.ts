@@ -15,11 +15,11 @@ export function toJson(value: unknown, most = Infinity, clean = wellFormed): unk
 }
 
 /**
- * Converts the arguments of a call to JSON, as {@link toJson} does, with `<ClassName>` in place of instances of a
- * program's classes: they may hold keys and connections, and no model gives them.
+ * Converts the arguments of a call to JSON, as {@link toJson} does. Instances of a program's classes may hold keys and
+ * connections: `<ClassName>` takes their place, unless all arguments are what a model gave and its schema made of it.
  */
-export function argumentsJson(given: Record<string, unknown>): Record<string, unknown> {
-  return converted(given, MOST_VALUES, wellFormed, true) as Record<string, unknown>;
+export function argumentsJson(given: Record<string, unknown>, isFromModel = false): Record<string, unknown> {
+  return converted(given, MOST_VALUES, wellFormed, !isFromModel) as Record<string, unknown>;
 }
 
 /** Returns the body of a request as text. Throws {@link TypeError} with its name if it has no form in JSON. */
@@ -58,15 +58,17 @@ function converted(value: unknown, most: number, clean: (text: string) => string
     if (one === null) return null;
     if (depth === MOST_DEPTH) return clean(JSON.stringify(convert(one, depth + 1)));
     if (Array.isArray(one)) return Array.from(one, (item) => convert(item, depth + 1));
+    // Buffers have a toJSON, which makes numbers of their text.
+    if (ArrayBuffer.isView(one)) return bytesText(new Uint8Array(one.buffer, one.byteOffset, one.byteLength));
+    if (one instanceof ArrayBuffer) return bytesText(new Uint8Array(one));
     const { toJSON } = one as { toJSON?: unknown };
     if (one instanceof Date) return Number.isNaN(one.getTime()) ? String(one) : one.toISOString();
     // Bun's has a toJSON, which other runtimes' have not.
     if (one instanceof URLSearchParams) return clean(String(one));
     if (typeof toJSON === "function") return convert(toJSON.call(one), depth + 1);
+    if (one instanceof String || one instanceof Number || one instanceof Boolean) return convert(one.valueOf(), depth);
     if (one instanceof Map) return keyed([...one].map(([key, item]) => [clean(String(key)), convert(item, depth + 1)]));
     if (one instanceof Set) return Array.from(one, (item) => convert(item, depth + 1));
-    if (ArrayBuffer.isView(one)) return clean(new TextDecoder().decode(one));
-    if (one instanceof ArrayBuffer) return clean(new TextDecoder().decode(one));
     if (one instanceof Error) return clean(`${one.name}: ${one.message}`);
     const members = Object.entries(one).filter(([, item]) => item !== undefined);
     const isText = members.length === 0 && one.toString !== Object.prototype.toString;
@@ -95,6 +97,20 @@ function isPlain(value: object): boolean {
 function className(instance: object): string {
   const { name } = Object((Object.getPrototypeOf(instance) as object).constructor) as { name?: unknown };
   return typeof name === "string" && name ? name : "object";
+}
+
+/**
+ * Returns UTF-8 as text, of other bytes those that are no ASCII as `\xNN`, and zero as `\x00`. A backslash before an
+ * `x` is `\x5c`, so that unequal bytes have unequal texts.
+ */
+function bytesText(bytes: Uint8Array): string {
+  const escaped = (text: string) => text.replaceAll("\\x", "\\x5cx").replaceAll("\0", "\\x00");
+  try {
+    return escaped(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));
+  } catch {
+    const signs = escaped(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+    return signs.replace(/[^\0-\x7f]/g, (sign) => `\\x${sign.charCodeAt(0).toString(16)}`);
+  }
 }
 
 /** Replaces halves of characters, which UTF-8 cannot hold. */

@@ -286,6 +286,15 @@ test("the state of the server is read, and any operation of its API", async () =
   const page = await umbra.request("get", "/v1/sessions", { query: { state: "open", limit: 1 } });
   assert.ok(Array.isArray(page.items));
   await assert.rejects(umbra.request("get", "/v1/shadows/{name}", { path: { name: "a/../b" } }), /not found/);
+  const agent = unique("audited");
+  for (const count of [0, 1, 2]) {
+    const rows: unknown[] = await umbra.request("get", "/v1/audit", { query: { agent } });
+    assert.deepEqual(rows.map((row) => (row as { agent: string }).agent), Array(count).fill(agent));
+    await umbra.decide({ agent, tool: { name: "post_note" } });
+    await server.audit({ agent }, count + 1);
+  }
+  const metrics: string = await umbra.request("get", "/metrics");
+  assert.match(metrics, /^# HELP /);
 });
 
 test("a key is sent, and shown nowhere", async () => {

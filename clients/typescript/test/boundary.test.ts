@@ -516,6 +516,7 @@ test("arguments and results of any form reach their rules and their caller", asy
     url: new URL("https://a.example/"),
     query: new URLSearchParams("q=1"),
     half: "\ud800",
+    boxed: [new String("x"), new Number(7), new Boolean(false)],
   };
   const run = unique("values");
   await umbra.callTool({ tool: "get_page", effect: "read", run, arguments: odd }, () => 1);
@@ -523,6 +524,7 @@ test("arguments and results of any form reach their rules and their caller", asy
   assert.deepEqual(row?.["args"], {
     at: "1970-01-01T00:00:00.000Z",
     big: "12",
+    boxed: ["x", 7, false],
     bytes: "x",
     half: "\ufffd",
     map: { a: 1 },
@@ -531,6 +533,24 @@ test("arguments and results of any form reach their rules and their caller", asy
     set: [1],
     url: "https://a.example/",
   });
+});
+
+test("unequal bytes are unequal arguments", async () => {
+  const texts = ["naïve", "naïve\0", "a\\xff", "a\\x5cxff", "\ufeffa", "a", "\ufffd"];
+  const bytes: Uint8Array[] = texts.map((text) => new TextEncoder().encode(text));
+  bytes.push(Uint8Array.of(0x61, 0xff), Uint8Array.of(0x61, 0xfe), Buffer.from([0xef, 0xbf]), Buffer.from("buffer"));
+  let question = "";
+  const sent: typeof fetch = (input, init) => {
+    if (String(input).endsWith("/decide")) question = String(init?.body);
+    return fetch(input, init);
+  };
+  const umbra = server.client({ agent: unique("odd"), fetch: sent });
+  const all = { bytes, buffer: Uint8Array.of(0xe9, 0).buffer };
+  await umbra.callTool({ tool: "get_page", effect: "read", arguments: all }, () => 1);
+  const told = ["naïve", "naïve\\x00", "a\\x5cxff", "a\\x5cx5cxff", "\ufeffa", "a", "\ufffd"];
+  const odd = ["a\\xff", "a\\xfe", "\\xef\\xbf", "buffer"];
+  const { arguments: asked } = JSON.parse(question) as { arguments: unknown };
+  assert.deepEqual(asked, { bytes: [...told, ...odd], buffer: "\\xe9\\x00" });
 });
 
 test("a call that the server cannot judge is blocked with the faults that the model can mend", async () => {

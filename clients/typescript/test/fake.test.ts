@@ -88,7 +88,15 @@ test("each call of the boundary runs, unless its answer is scripted", async () =
     await assert.rejects(refund({ amount: 2 }), kind);
   }
   fake.script("decide", { decision: "ask" });
-  await assert.rejects(refund({ amount: 2 }), { approvalId: "apr_fake", message: /must approve apr_fake; then/ });
+  const message = /: A rule asks for it\. A person must approve apr_fake; then/;
+  await assert.rejects(refund({ amount: 2 }), { approvalId: "apr_fake", message });
+  const { approvals } = fake.umbra;
+  const { state, tool, arguments: given } = await approvals.get("apr_fake");
+  assert.deepEqual([state, tool, given], ["pending", "refund", { amount: 2 }]);
+  const answer = approvals.wait("apr_fake");
+  await approvals.approve("apr_fake");
+  assert.equal((await answer).state, "approved");
+  assert.equal(await refund({ amount: 2 }), 2);
   fake.script("decide", { decision: "stub", stub: { result: "rehearsed" } });
   assert.equal(await refund({ amount: 3 }), "rehearsed");
   const [asked] = fake.asked("decide");

@@ -289,7 +289,10 @@ export const STORIES: Record<string, Story> = {
       { op: "set_state", ...plan, item: { text: "no such" }, state: "done" },
       { op: "set_state", ...plan, item: { index: 9 }, state: "done" },
       { op: "remove_item", ...plan, item: { text: "o" } },
-    ] as const) {
+      { op: "append_item", ...plan, text: "five", state: "opened" },
+      { op: "remove_item", ...plan, item: "one" },
+      { op: "add_item", ...plan, text: "five" },
+    ] as DocumentEdit[]) {
       const { detail: _, ...refused } = (await failure(todo.edit([{ op: "append_text", text: "x" }, wrong]))) as {
         detail: string;
       };

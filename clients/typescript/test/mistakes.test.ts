@@ -67,6 +67,7 @@ test("a parameter of the wrong kind is told, and not dropped", async () => {
     [() => umbra.events.post({ output: "x" }, { wait: -1 }), /wait is a whole number of seconds/],
     [() => umbra.events.verdict("evt_1", { wait: Number.NaN }), /wait is a number of seconds/],
     [() => new Umbra({ agent: 7 as never }), /agent is a text, not a number/],
+    [() => new Umbra({ agent: "" }), /agent is a name/],
     [() => new Umbra({ session: false as never }), /session is a text, not a boolean/],
     [() => umbra.approvals.wait("apr_1", { timeoutMs: "5000" }), /timeoutMs is in milliseconds/],
     [() => umbra.approvals.wait("apr_1", { timeout: 5 }), /takes no timeout; it takes timeoutMs, .*: is it timeoutMs\?/],

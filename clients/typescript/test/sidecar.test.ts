@@ -135,6 +135,15 @@ test("the end of a session is told as its block is left", async () => {
   assert.equal((await closed.close("failed")).session?.state, "closed");
   await closed[Symbol.asyncDispose]();
   await assert.rejects(closed.close(), SessionOver);
+  const held = closed.guardrails("enforce")(async function send() {
+    assert.fail("it ran");
+  });
+  await assert.rejects(held(), { name: "Blocked", reason: "session_over", message: /over: attach a new one$/ });
+  {
+    await using open = await umbra.sidecar({}, { close: false });
+    left = open;
+  }
+  await assert.rejects(left.turn(), /attach a new one, or resume it by its id$/);
 });
 
 test("the context around a session holds for it", async () => {
@@ -260,7 +269,9 @@ test("only enforce stops a call, and each mode tells", async () => {
     else assert.equal(await drop({ table: "users" }), "dropped");
     assert.equal(await remove(), "gone");
     const told = lines.filter((line) => line.includes("the rule"));
-    assert.match(told[0] ?? "", /the rule no-drop blocks db\.drop_table: tables stay/);
+    const blocks = mode === "enforce" ? "blocks" : "would block";
+    assert.match(told[0] ?? "", new RegExp(`the rule no-drop ${blocks} db\\.drop_table: tables stay`));
+    assert.equal(told.length, 2, told.join());
     assert.match(told.at(-1) ?? "", /the rule careful warns of files\.delete_file/);
     assert.ok(
       told.every((line) => line.startsWith(level)),
@@ -379,12 +390,13 @@ test("guardrails may have a route and a mode of their own", async () => {
 });
 
 test("calls, results and tools may have the forms of model APIs", async () => {
-  const tool = {
-    type: "function",
-    function: { name: "drop_table", description: "Drop a table", parameters: { type: "object" } },
-  };
+  const parameters = { type: "object" };
   await using s = await client().sidecar({
-    tools: [tool, { name: "fetch", input_schema: {} } as never],
+    tools: [
+      { type: "function", function: { name: "drop_table", description: "Drop a table", parameters, strict: true } },
+      { type: "function", name: "look", description: "Look", parameters, strict: null },
+      { name: "fetch", description: "Fetch", input_schema: {} },
+    ],
     task: "drop a table",
   });
   const openai = { id: "c-1", type: "function", function: { name: "db.drop_table", arguments: '{"table": "users"}' } };
@@ -396,6 +408,16 @@ test("calls, results and tools may have the forms of model APIs", async () => {
     ["block", "allow", "block"],
   );
   assert.equal((await s.guard({ call: openai })).rule, "no-drop");
+  // Literals of all forms are of the type.
+  const literals = await s.turn({
+    planned_calls: [
+      { id: "c-1", type: "function", function: { name: "db.drop_table", arguments: "{}" } },
+      { type: "function_call", name: "db.drop_table", arguments: "{}", call_id: "c-2" },
+      { type: "tool_use", id: "c-3", name: "db.drop_table", input: {} },
+      { name: "db.drop_table", args: {}, id: "c-4" },
+    ],
+  });
+  assert.deepEqual(literals.decisions.map((one) => one.rule), Array(4).fill("no-drop"));
   const key = "the key is AKIAQ7XJ3MZP4TVK2LWN ok";
   for (const members of [{ args: { key } }, { input: { key } }, { arguments: JSON.stringify({ key }) }]) {
     assert.equal(
@@ -408,8 +430,8 @@ test("calls, results and tools may have the forms of model APIs", async () => {
     tool_calls: [openai, anthropic],
     results: [
       { role: "tool", tool_call_id: "c-2", content: "a page" },
-      { tool_use_id: "c-1", is_error: true, content: "no" },
-    ] as never,
+      { type: "tool_result", tool_use_id: "c-1", is_error: true, content: "no" },
+    ],
   });
   assert.deepEqual([told.degraded, told.results.map((one) => one.tool?.name)], [false, ["web.fetch", "db.drop_table"]]);
   for (const [wrong, text] of [
@@ -420,7 +442,7 @@ test("calls, results and tools may have the forms of model APIs", async () => {
     await assert.rejects(s.guard({ call: wrong as never }), text);
   }
   await assert.rejects(
-    s.message({ results: [{ tool_call_id: "c-9" }] }),
+    s.message({ results: [{ type: "function_call_output", call_id: "c-9", output: "no" }] }),
     /a result needs its tool, or the id of a call/,
   );
 });

@@ -98,7 +98,8 @@ class Rules:
             log.warning("umbra: %s is not held to the rules: %s", tool.name, "; ".join(answer.warnings))
             if self.enforcement == "enforce":
                 raise Blocked(tool.name, "too_long", "its arguments are so long that the server did not judge them")
-        if self._note(tool, answer) and self.enforcement == "enforce":
+        call.is_objected_to = self._note(tool, answer)
+        if call.is_objected_to and self.enforcement == "enforce":
             raise Blocked(tool.name, "policy", answer.reason or "a rule says so", answer.model_dump(mode="json"))
         if answer.policy_version:
             self._check_unchanged(call)
@@ -111,11 +112,12 @@ class Rules:
                 raise
             log.warning("umbra: %s is not held to the rules: %s", call.tool.name, changed.detail)
 
-    def after(self, tool: Tool, answer: models.MessageAnswer) -> None:
+    def after(self, call: Call, answer: models.MessageAnswer) -> None:
         """Follows the rulings on a call that has run, and on its result."""
+        tool = call.tool
         for ruling in answer.calls:
-            # Before the call no rule objected; an objection now comes too late to stop the call.
-            if ruling.blocked and not ruling.needs_approval:
+            # If no rule objected before the call, an objection now comes too late to stop it.
+            if ruling.blocked and not (ruling.needs_approval or call.is_objected_to):
                 self._note(tool, ruling)
         for ruling in answer.results:
             if self._note(tool, ruling) and self.enforcement == "enforce":

@@ -142,7 +142,7 @@ class _Plain:
                 return value
             return f"<float {value}>" if self.as_class else str(value)
         if isinstance(value, (bytes, bytearray, memoryview)):
-            return _bytes_as_text(bytes(value))
+            return _bytes_as_text(bytes(cast(Any, value)))
         if isinstance(value, enum.Enum):
             return self.of(value.value, depth + 1)
         if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):

@@ -203,6 +203,7 @@ class Call:
         self.place: Place | None = None
         """Context in which the call was asked about; None before the question."""
         self.judged_by: tuple[Any, ...] | None = None
+        self.is_objected_to = False
         """Rules of a sidecar that were asked about the call."""
         self.outer: Call | None = None
         """Call around this one whose decision is that of this call too."""

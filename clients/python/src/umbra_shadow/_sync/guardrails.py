@@ -73,7 +73,7 @@ def finished(
     except (APIError, Unavailable, SessionOver) as error:
         rules.untold(call.tool, error)
         return result
-    rules.after(call.tool, answer)
+    rules.after(call, answer)
     return result
 
 
