@@ -115,7 +115,7 @@ test("LangChain: a call that the graph declines does not run, though it is appro
     [{ approved: false, reason: "too dear" }, "it was declined: too dear; do not call it again", true],
     [reject, "it was declined: too dear; do not call it again", true],
     [reject, "it was declined: too dear; do not call it again", false],
-    // In rehearsal it is declined too. The approval that is pending is that of the call before.
+    // In rehearsal, whose calls have approvals of their own, it is declined too.
     [false, "it was declined; do not call it again", true, "rehearsal"],
   ] as const) {
     const agent = createAgent({
@@ -125,12 +125,12 @@ test("LangChain: a call that the graph declines does not run, though it is appro
       checkpointer: new MemorySaver(),
     });
     const settings = { configurable: { thread_id: unique("thread") } };
+    if (rehearsal) await server.rehearse(agentId);
     const paused = await agent.invoke({ messages: [{ role: "user", content: "go on" }] }, settings);
     // The approval of the declined call before is used up: the same call is asked about anew.
     const [asked] = (paused as { __interrupt__?: { value: ApprovalInterrupt }[] }).__interrupt__ ?? [];
     const id = asked?.value.approvalId ?? "";
     if (isApproved) await umbra.approvals.approve(id);
-    if (rehearsal) await server.rehearse(agentId);
     const { messages } = await agent.invoke(new Command({ resume: answer }), settings);
     const told = messages.find((one) => ToolMessage.isInstance(one)) as ToolMessage | undefined;
     assert.deepEqual([told?.text, told?.status], [`shop.refund was not run (declined): ${text}`, "error"]);
