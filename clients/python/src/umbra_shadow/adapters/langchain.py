@@ -232,11 +232,10 @@ class _Step:
     def _decline_of(self, resumed: Any) -> Blocked | None:
         """Returns the block of a call whose graph is resumed with a no. None for any other value."""
         given: dict[str, Any] = resumed if is_object(resumed) else {"approved": resumed}
-        decisions = [one for one in array_in(given, "decisions") if is_object(one)]
-        no: dict[str, Any] = next((one for one in decisions if one.get("type") != "approve"), {})
-        if not no and given.get("approved") is not False:
+        rejected = [one for one in array_in(given, "decisions") if is_object(one) and one.get("type") != "approve"]
+        if not rejected and given.get("approved") is not False:
             return None
-        reason = no.get("message") or given.get("reason")
+        reason = rejected[0].get("message") if rejected else given.get("reason")
         detail = f"it was declined{f': {reason}' if reason else ''}; do not call it again"
         return Blocked(self._call.tool.name, "declined", detail)
 
