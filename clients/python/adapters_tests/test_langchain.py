@@ -131,6 +131,10 @@ class LangChain(Stories, unittest.IsolatedAsyncioTestCase):
             ("p2", {"approved": False, "reason": "the till is shut"}, ": the till is shut", True),
             ("p3", {"decisions": [reject]}, ": the till is shut", True),
             ("p4", {"decisions": [{"type": "edit", "edited_action": {"name": "refund", "args": {}}}]}, "", True),
+            # Nothing but a yes is a yes.
+            ("p6", "no", "", True),
+            ("p7", {"decisions": []}, "", True),
+            ("p8", {"decisions": [{"type": "approve"}, reject]}, ": the till is shut", True),
             ("p5", {"decisions": [reject]}, ": the till is shut", False),
         ]:
             with self.subTest(payment):
@@ -149,6 +153,37 @@ class LangChain(Stories, unittest.IsolatedAsyncioTestCase):
                     self.assertEqual((len(again.pending), self.tools.ran), (1, []))
                     (approval,) = self.umbra.approvals.list(state="pending", agent=self.agent)
                     self.umbra.approvals.deny(approval.id, "no")
+
+    async def test_yes_in_other_forms(self) -> None:
+        for payment, given in [("p1", {"approved": True}), ("p2", {"decisions": [{"type": "approve"}]})]:
+            told = await self.play(self.umbra, [("refund", {"payment": payment, "amount": 500.0})], resume_with=given)
+            (approval,) = self.umbra.approvals.list(state="pending", agent=self.agent)
+            self.umbra.approvals.approve(approval.id, "ok")
+            assert told.resume is not None
+            told = await told.resume()
+            self.assertEqual((told.final, self.tools.ran.pop()[1]["payment"]), ("done", payment))
+
+    async def test_calls_at_once_in_one_node(self) -> None:
+        """LangGraph could give the answer to one of the calls to another: only a call that is alone pauses."""
+        guard = UmbraMiddleware(self.umbra, server=SERVERS)
+        node = ToolNode(
+            self.plain_functions(), wrap_tool_call=guard.wrap_tool_call, awrap_tool_call=guard.awrap_tool_call
+        )
+        graph = StateGraph(MessagesState)
+        graph.add_node("tools", node)
+        graph.add_edge(START, "tools")
+        app = graph.compile(checkpointer=InMemorySaver())
+        for payments in (["p1"], ["p2", "p3"]):
+            calls = [{"name": "refund", "args": {"payment": p, "amount": 500.0}, "id": p} for p in payments]
+            given = {"messages": [AIMessage("", tool_calls=calls)]}
+            config: Any = {"configurable": {"thread_id": uuid.uuid4().hex}}
+            state = await app.ainvoke(given, config) if self.is_async else app.invoke(given, config)
+            told = [one for one in state["messages"] if isinstance(one, ToolMessage)]
+            if payments == ["p1"]:
+                self.assertTrue(state["__interrupt__"][0].value["approval_id"])
+            else:
+                self.assertEqual(["a person must approve it first" in one.text for one in told], [True, True])
+        self.assertEqual(self.tools.ran, [])
 
     async def test_repeated_by_another_middleware(self) -> None:
         def refund(payment: str, amount: float) -> Any:

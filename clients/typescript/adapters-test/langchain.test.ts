@@ -52,7 +52,7 @@ const runAgent: RunAgent = async ({ umbra, options, shop, calls }) => {
       read: (model.calls.at(-1)?.messages ?? []).filter((one) => ToolMessage.isInstance(one)).map((one) => one.text),
       said: asked ? undefined : (state.messages.at(-1) as AIMessage).text,
       approvalId: asked?.approvalId,
-      resume: async () => outcome(await agent.invoke(new Command({ resume: "yes" }), settings)),
+      resume: async () => outcome(await agent.invoke(new Command({ resume: true }), settings)),
     };
   };
   return outcome(await agent.invoke({ messages: [{ role: "user", content: "go on" }] }, settings));
@@ -115,6 +115,9 @@ test("LangChain: a call that the graph declines does not run, though it is appro
     [{ approved: false, reason: "too dear" }, "it was declined: too dear; do not call it again", true],
     [reject, "it was declined: too dear; do not call it again", true],
     [reject, "it was declined: too dear; do not call it again", false],
+    // Nothing but a yes is a yes.
+    ["no", "it was declined; do not call it again", true],
+    [{ decisions: [{ type: "approve" }, ...reject.decisions] }, "it was declined: too dear; do not call it again", true],
     // In rehearsal, whose calls have approvals of their own, it is declined too.
     [false, "it was declined; do not call it again", true, "rehearsal"],
   ] as const) {
@@ -136,6 +139,28 @@ test("LangChain: a call that the graph declines does not run, though it is appro
     assert.deepEqual([told?.text, told?.status], [`shop.refund was not run (declined): ${text}`, "error"]);
     assert.equal(messages.at(-1)?.text, "done");
     assert.equal((await umbra.approvals.get(id)).state, isApproved ? "used" : "pending");
+  }
+  assert.deepEqual(shop.ran, []);
+});
+
+test("LangChain: of calls that are made at once in one task, none pauses", async () => {
+  const umbra = server.client({ agent: unique("desk") });
+  const shop = new Shop();
+  for (const [calls, isPaused] of [[[REFUND], true], [[REFUND, REFUND], false]] as const) {
+    const model = fakeModel().respondWithTools(calls.map(({ name, arguments: args }) => ({ name, args })));
+    const agent = createAgent({
+      model: model.respond(new AIMessage("done")),
+      tools: toolsOf(shop),
+      middleware: [umbraMiddleware(umbra, { server: "shop" })],
+      checkpointer: new MemorySaver(),
+      version: "v1",
+    });
+    const settings = { configurable: { thread_id: unique("thread") } };
+    const result = await agent.invoke({ messages: [{ role: "user", content: "go on" }] }, settings);
+    assert.equal("__interrupt__" in result, isPaused);
+    const told = result.messages.filter((one) => ToolMessage.isInstance(one));
+    assert.equal(told.length, isPaused ? 0 : 2);
+    for (const one of told) assert.match(one.text, /A person must approve apr_/);
   }
   assert.deepEqual(shop.ran, []);
 });

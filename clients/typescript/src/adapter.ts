@@ -217,15 +217,16 @@ function pendingKey(call: ModelCall): string {
 }
 
 /**
- * Returns the block of a call whose pause was answered by a no: `false`, `{ approved: false, reason }`, or the form of
- * LangChain, `{ decisions: [{ type: "reject", message }] }`, where all but `approve` is a no. Undefined for any other
- * answer.
+ * Returns the block of a call whose pause was answered by anything but a yes, such as `{ approved: false, reason }`, or
+ * in the form of LangChain `{ decisions: [{ type: "reject", message }] }`. Undefined for a yes: `true`,
+ * `{ approved: true }`, `{ decisions: [{ type: "approve" }] }`.
  */
 export function declineOf(tool: string, answer: unknown): Blocked | undefined {
   const { approved, reason, decisions } = isRecord(answer) ? answer : { approved: answer };
-  const rejected = Array.isArray(decisions) && decisions.find((one) => isRecord(one) && one["type"] !== "approve");
-  if (approved !== false && !rejected) return undefined;
-  const why = rejected ? rejected.message : reason;
+  const given: unknown[] = Array.isArray(decisions) ? decisions : [];
+  const rejected = given.filter((one) => !isRecord(one) || one["type"] !== "approve");
+  if (approved === true || (given.length > 0 && rejected.length === 0)) return undefined;
+  const why = isRecord(rejected[0]) ? rejected[0]["message"] : reason;
   const told = typeof why === "string" && why ? `: ${why}` : "";
   return new Blocked(tool, "declined", `it was declined${told}; do not call it again`);
 }

@@ -12,6 +12,7 @@ declare module "langchain" {
   export interface ToolCallRequest {
     toolCall: { name: string; args: Record<string, unknown>; id?: string };
     tool: object | undefined;
+    state: unknown;
     runtime: { signal?: AbortSignal };
   }
   export function createMiddleware(options: {
@@ -24,7 +25,9 @@ declare module "langchain" {
 }
 
 declare module "@langchain/langgraph" {
-  export function getConfig(): { configurable?: Record<string, unknown> } | undefined;
+  export function getConfig():
+    | { configurable?: Record<string, unknown>; metadata?: Record<string, unknown> }
+    | undefined;
   export function interrupt(value: unknown): unknown;
   export function isGraphBubbleUp(error: unknown): boolean;
 }

@@ -36,9 +36,10 @@ interface Scratchpad {
  *     createAgent({ model, tools, middleware: [umbraMiddleware(umbra, { effects: { get_weather: "read" } })] })
  *
  * The reason of a blocked call is a tool message with the status `error`, so the run goes on. A call that needs an
- * approval interrupts the graph with an {@link ApprovalInterrupt}; without a checkpointer it is a tool message. Resumed
- * with `false`, `{ approved: false, reason }` or LangChain's `{ decisions: [{ type: "reject", message }] }`, it does
- * not run. With any other value it is up to the approval in Umbra alone.
+ * approval interrupts the graph with an {@link ApprovalInterrupt}. Resumed with `true`, `{ approved: true }` or
+ * LangChain's `{ decisions: [{ type: "approve" }] }`, it runs if it is approved in Umbra; with anything else, such as
+ * `{ approved: false, reason }`, it does not run. Without a checkpointer, and for one of several calls that
+ * `version: "v1"` makes at once, whose answers LangGraph could mix up, it is a tool message.
  *
  * A failure of the tool is the tool message that LangChain makes of it without middleware. Put it last, so that other
  * middleware does not change the call after the decision; only `toolRetryMiddleware` and `toolErrorMiddleware`, which
@@ -60,6 +61,7 @@ export function umbraMiddleware(umbra: Umbra, options: AdapterOptions = {}): Age
       const told = (content: string) => new ToolMessage({ content, tool_call_id: id, name, status: "error" });
       // Some models give other things than the type has.
       if (!isRecord(args ?? {})) return told(`${name} was not run: its arguments are no JSON object.`);
+      const mayPause = isAlone(request.state);
       let answer: object | undefined;
       let answered: unknown;
       let interruption: unknown;
@@ -77,7 +79,8 @@ export function umbraMiddleware(umbra: Umbra, options: AdapterOptions = {}): Age
           return (answered = contentOf(answer));
         };
         // An interrupt within the tool would otherwise take the answer to the pause for its own.
-        const declined = (approval?: ApprovalRequired) => approval && (isResumed() ? pause(approval, args) : undefined);
+        const declined = (approval?: ApprovalRequired) =>
+          approval && mayPause && isResumed() ? pause(approval, args) : undefined;
         const result = await calls.run<unknown>(call, run, declined);
         if (interruption !== undefined) throw interruption;
         if (answer !== undefined && result === answered) return answer;
@@ -86,7 +89,7 @@ export function umbraMiddleware(umbra: Umbra, options: AdapterOptions = {}): Age
         return new ToolMessage({ content, tool_call_id: id, name });
       } catch (error) {
         if (error instanceof Blocked || error instanceof StubFault) {
-          const declined = error instanceof ApprovalRequired ? pause(error, args) : undefined;
+          const declined = error instanceof ApprovalRequired && mayPause ? pause(error, args) : undefined;
           return told((declined ?? error).message);
         }
         // LangChain ends the run for an error that leaves middleware. Its own error is that of wrong arguments.
@@ -115,6 +118,19 @@ function pause(approval: ApprovalRequired, args: Record<string, unknown>): Block
     if (isGraphBubbleUp(error)) throw error;
     return undefined;
   }
+}
+
+/**
+ * True if no other call is made in the same task of the graph. LangGraph gives the answers to the interrupts of a task by
+ * their order, and calls that are made at once have none.
+ */
+function isAlone(state: unknown): boolean {
+  const triggers = getConfig()?.metadata?.["langgraph_triggers"];
+  if (Array.isArray(triggers) && triggers.includes("__pregel_push")) return true;
+  const messages: unknown = isRecord(state) ? state["messages"] : undefined;
+  const last: unknown = Array.isArray(messages) ? messages.at(-1) : undefined;
+  const calls = isRecord(last) ? last["tool_calls"] : undefined;
+  return Array.isArray(calls) && calls.length === 1;
 }
 
 /** True if there is an answer for an interrupt of this step. */

@@ -88,7 +88,9 @@ function guarded(calls: CallGuard, name: string, tool: MastraTool): MastraTool {
   copy.execute = async (input, context) => {
     const place = context?.agent ?? context?.workflow ?? context;
     const approval = isApproval(place?.suspendPayload) ? place.suspendPayload : undefined;
-    const declined = approval && declineOf(approval.tool, place?.resumeData);
+    const data = place?.resumeData;
+    const isNo = isRecord(data) && data["approved"] === false;
+    const declined = approval && isNo ? declineOf(approval.tool, data) : undefined;
     const call = {
       name,
       description: tool.description,

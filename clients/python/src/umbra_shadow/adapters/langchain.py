@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, Literal, TypeAlias, Union, cast
 
 from .._client import ClientBase
-from .._json import array_in, is_object, object_in
+from .._json import array_in, is_array, is_object, object_in
 from .._tools import Call
 from ..errors import ApprovalRequired, Blocked
 from ._boundary import FINISHED, REFUSALS, Rulebook, ToolBoundary, ToolError, approval_of, refusal, text_of, value_of
@@ -54,11 +54,12 @@ class UmbraMiddleware(AgentMiddleware[Any, Any, Any]):
     result. An ask is an ``interrupt`` of the graph if it has a checkpointer: its value has ``approval_id``, ``tool``,
     ``arguments``, ``reason`` and ``expires_at``. Once the approval is answered (``umbra.approvals``), resume the graph
     with ``Command(resume=True)``: an approved call runs, a denied one is told to the model. If several calls of a step
-    wait, LangGraph wants ``Command(resume={interrupt.id: True, ...})``. Resumed with ``False``, with
-    ``{"approved": False, "reason": ...}``, or with a decision of LangChain that is no ``approve``
-    (``{"decisions": [{"type": "reject", "message": ...}]}``), a call does not run, whatever the approval says, and the
-    model is told. With any other value it is up to the approval alone. Without a checkpointer, or with
-    ``interrupts=False``, a tool message tells of the approval, and the run goes on.
+    wait, LangGraph wants ``Command(resume={interrupt.id: True, ...})``. ``{"approved": True}`` and LangChain's
+    ``{"decisions": [{"type": "approve"}]}`` are a yes as well. Resumed with anything else, such as ``False``,
+    ``{"approved": False, "reason": ...}`` or ``{"decisions": [{"type": "reject", "message": ...}]}``, a call does not
+    run, whatever the approval says, and the model is told. A tool message tells of the approval, and the run goes on,
+    without a checkpointer, with ``interrupts=False``, and in a ``ToolNode`` of a graph that makes several calls at once,
+    whose answers LangGraph could mix up.
 
     ``sidecar``: a session, whose guardrails are put around the same tools (or ``session.guardrails("warn")``).
     ``server``: the tools' server in rules and contracts, or servers by tool. ``effects``: ``read``, ``write`` or
@@ -164,7 +165,8 @@ class _Step:
         self._call: Call
         self.attempt = 0
         settings = _runtime_of(request).config.get("configurable", {})
-        self._may_pause = middleware._interrupts and settings.get("__pregel_checkpointer") is not None
+        has_checkpointer = settings.get("__pregel_checkpointer") is not None
+        self._may_pause = middleware._interrupts and has_checkpointer and _is_alone(request)
 
     def call(self, run: Callable[[], Any]) -> Call:
         """Returns the call, which has the arguments of the model alone: LangGraph injects its own ones later."""
@@ -230,10 +232,11 @@ class _Step:
         return self._told(refusal(error), "error")
 
     def _decline_of(self, resumed: Any) -> Blocked | None:
-        """Returns the block of a call whose graph is resumed with a no. None for any other value."""
+        """Returns the block of a call whose graph is resumed with anything but a yes. None for a yes."""
         given: dict[str, Any] = resumed if is_object(resumed) else {"approved": resumed}
-        rejected = [one for one in array_in(given, "decisions") if is_object(one) and one.get("type") != "approve"]
-        if not rejected and given.get("approved") is not False:
+        decisions = [one if is_object(one) else {} for one in array_in(given, "decisions")]
+        rejected = [one for one in decisions if one.get("type") != "approve"]
+        if given.get("approved") is True or (decisions and not rejected):
             return None
         reason = rejected[0].get("message") if rejected else given.get("reason")
         detail = f"it was declined{f': {reason}' if reason else ''}; do not call it again"
@@ -253,6 +256,17 @@ def _runtime_of(request: Any) -> ToolRuntime[Any, Any]:
     # The class of the request has it without the types of context and state.
     runtime: ToolRuntime[Any, Any] = request.runtime
     return runtime
+
+
+def _is_alone(request: Any) -> bool:
+    """Returns True if no other call is made in the same task of the graph, as in an agent of ``create_agent``.
+
+    LangGraph gives the answers to the interrupts of a task by their order, and calls that are made at once have none.
+    """
+    if "__pregel_push" in _runtime_of(request).config.get("metadata", {}).get("langgraph_triggers", ()):
+        return True
+    messages: Any = request.state if is_array(request.state) else array_in(request.state, "messages")
+    return len(messages) > 0 and len(getattr(messages[-1], "tool_calls", ())) == 1
 
 
 def _is_finished(error: BaseException) -> bool:
