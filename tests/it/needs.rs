@@ -25,8 +25,10 @@ async fn need(umbra: &Umbra, kind: &str, name: &str) -> String {
     .await;
     assert_eq!(need["name"], name, "{need}");
     let problem = need["problem"].as_str().unwrap_or_default().to_owned();
-    let said = String::from_utf8_lossy(&umbra.cli(&["status"], None).stdout).into_owned();
-    assert!(said.contains(&format!("needs attention: {kind} {name}: ")), "{said}");
+    // The program reads what the server files with its next heartbeat.
+    let line = format!("needs attention: {kind} {name}: ");
+    until(&line, async || String::from_utf8_lossy(&umbra.cli(&["status"], None).stdout).contains(&line).then_some(()))
+        .await;
     problem
 }
 
