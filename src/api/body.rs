@@ -108,9 +108,9 @@ pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         // The message may name a key of the input but quotes none of its longer values.
         let detail = match serde_json::from_slice::<IgnoredAny>(bytes) {
             Ok(_) => in_words_of_json(&fault.inner().to_string()),
-            Err(syntax) => format!("not valid JSON: {syntax}"),
+            Err(syntax) => shortened(format!("not valid JSON: {syntax}")),
         };
-        bad().at(pointer, "invalid", shortened(detail))
+        bad().at(pointer, "invalid", detail)
     })?;
     source.end().map_err(|fault| Problem::bad_json(format!("Send one JSON value; text follows it: {fault}.")))?;
     Ok(value)
@@ -130,16 +130,19 @@ fn in_words_of_json(message: &str) -> String {
         [("unknown variant ", "is not one of the known values"), ("unknown field ", "is not a known field")]
     {
         let Some(told) = message.strip_prefix(unknown) else { continue };
-        let mut quoted = told.split('`').skip(1).step_by(2);
-        let word = quoted.next().unwrap_or_default();
-        let known: Vec<&str> = quoted.collect();
-        if known.is_empty() {
-            return format!("`{word}` {what}: this object has no fields");
-        }
+        let told = told.strip_prefix('`').unwrap_or(told);
+        let Some((word, known)) = told.rsplit_once("`, expected ") else {
+            let word = told.trim_end_matches("`, there are no fields");
+            return format!("`{}` {what}: this object has no fields", shortened(word.to_owned()));
+        };
+        let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
         let meant = nearest(word, known.iter().copied()).map(|meant| format!("did you mean `{meant}`? "));
+        let word = shortened(word.to_owned());
         return format!("`{word}` {what}; {}known: {}", meant.unwrap_or_default(), known.join(", "));
     }
-    let Some((found, expected)) = message.split_once(", expected ") else { return message.to_owned() };
+    let Some((found, expected)) = message.rsplit_once(", expected ") else {
+        return shortened(message.to_owned());
+    };
     let expected = match expected.split_whitespace().collect::<Vec<_>>().as_slice() {
         ["struct", ..] | ["internally", "tagged", ..] => "an object",
         ["enum", _] => "a string",
@@ -148,7 +151,7 @@ fn in_words_of_json(message: &str) -> String {
         ["f32" | "f64"] => "a number",
         _ => expected,
     };
-    format!("{found}, expected {expected}")
+    format!("{}, expected {expected}", shortened(found.to_owned()))
 }
 
 /// Returns the JSON pointer (RFC 6901) of a path.
@@ -165,9 +168,9 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
     shortened(pointer)
 }
 
-/// Cuts a text to 400 characters: long input is not echoed.
+/// Cuts a text to 200 characters: long input is not echoed.
 fn shortened(text: String) -> String {
-    match text.char_indices().nth(400) {
+    match text.char_indices().nth(200) {
         Some((end, _)) => text.get(..end).unwrap_or_default().to_owned() + "…",
         None => text,
     }

@@ -67,7 +67,7 @@ pub struct DecisionContext<'a> {
     pub taints: &'a [String],
     /// The session's ways to write that cannot be intercepted.
     pub uninterceptable: &'a [String],
-    /// Approval of exactly this call. That of a rehearsed call lets no call run.
+    /// Approval of exactly this call, for each execution: that of a rehearsed call counts in rehearsals alone.
     pub approvals: ByExecution<Option<Approval<'a>>>,
     /// Fault of arguments that are too large; they are not validated any further.
     pub oversized: Option<&'a str>,

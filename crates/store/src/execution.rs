@@ -59,7 +59,7 @@ pub struct ApprovalItem {
     pub session: Option<String>,
     /// The run of the call.
     pub run: Option<String>,
-    /// Execution of the call: the approval of a rehearsed call (`shadow`) lets no call run.
+    /// Execution of the call: the approval of a rehearsed call (`shadow`) counts in rehearsals alone.
     pub execution: Option<Execution>,
     /// The arguments of the call, redacted; null once erased.
     #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]

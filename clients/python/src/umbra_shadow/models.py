@@ -804,7 +804,7 @@ class Approval(Model):
     call_id: str | None = None
     """The caller's id of the waiting call."""
     execution: Literal["live", "shadow"] | str | None = None
-    """Execution of the call: the approval of a rehearsed call (`shadow`) lets no call run."""
+    """Execution of the call: the approval of a rehearsed call (`shadow`) counts in rehearsals alone."""
     expires_at: AwareDatetime
     """When the approval expires."""
     id: str
