@@ -8,18 +8,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../fuzz"
 seconds=${1:-60}
 targets=("${@:2}")
 if ((${#targets[@]} == 0)); then targets=(redaction shell reply sql otel); fi
-host=$(rustc -vV | sed -n 's/^host: //p')
 
-# The flags that `cargo fuzz -s none` sets: libFuzzer sees edges and comparisons. None of them needs a nightly
-# toolchain. `--target` keeps the flags away from build scripts and macros.
-export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
--Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
--Cllvm-args=-sanitizer-coverage-trace-compares"
 bins=()
 for target in "${targets[@]}"; do bins+=(--bin "$target"); done
-cargo build --locked --quiet --profile fuzz --package umbra-fuzz --target "$host" "${bins[@]}"
+# Only the workspace's own crates are instrumented: all others are those of the tests, by `--workspace` with the same
+# features.
+RUSTC_WORKSPACE_WRAPPER=$PWD/instrument.sh cargo build --locked --quiet --workspace "${bins[@]}"
 if [[ $seconds == build ]]; then exit; fi
-built=${CARGO_TARGET_DIR:-../target}/$host/fuzz
+built=${CARGO_TARGET_DIR:-../target}/debug
 
 # All targets run at once: each has one thread.
 logs=$(mktemp -d)
